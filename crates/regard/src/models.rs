@@ -210,12 +210,30 @@ pub fn called(asked: &str) -> Result<ModelRef> {
     let owner = asked.split_once('/').map(|(owner, _)| owner);
     let in_a_folder = owner.is_some_and(|o| SHELVES.contains(&o) || Path::new(o).is_dir());
     match hub::check(asked) {
+        Ok(()) if owner.is_none() && !hub::is_id_alone(asked) => bail!(no_such(asked)),
         Ok(()) if !in_a_folder => Ok(ModelRef::Id(asked.to_string())),
         Ok(()) => bail!("there is no folder {asked}; {}", known()),
         Err(why) => {
             bail!("there is no folder {asked:?}, and it is not a Hub id: {why}; {}", known())
         }
     }
+}
+
+/// Message for a name that no model has.
+fn no_such(asked: &str) -> String {
+    let all = names();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let runs: Vec<&str> = all.iter().copied().filter(|name| !shipped().contains(name)).collect();
+    let runs = match runs[..] {
+        [] => "there are no runs in runs/".to_string(),
+        _ => format!("runs: {}", say::list(&runs, 20)),
+    };
+    format!(
+        "there is no model {asked:?}; {}built-in models: {}; {runs}. A model of the Hugging Face \
+         Hub has the form owner/name",
+        say::did_you_mean(asked, &all),
+        shipped().join(", ")
+    )
 }
 
 /// Lists the accepted values of `--model`.
@@ -533,6 +551,12 @@ mod tests {
         assert!(matches!(called("en-fr"), Ok(ModelRef::Shipped(_))));
         for id in ["gpt2", "google-bert/bert-base-uncased"] {
             assert!(matches!(called(id), Ok(ModelRef::Id(found)) if found == id));
+        }
+        // A name that no model has is told at once, without asking the Hub.
+        let error = called("en-rf").err().unwrap().to_string();
+        for part in ["no model \"en-rf\"", "did you mean 'en-fr'?", "en-fr-bahdanau", "owner/name"]
+        {
+            assert!(error.contains(part), "{error}");
         }
         // In a folder that is here, a path was meant.
         assert!(called("src/nothing").is_err());

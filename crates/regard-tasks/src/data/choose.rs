@@ -240,11 +240,14 @@ pub(crate) fn name(cell: &str) -> String {
     cell.trim().trim_start_matches('\u{feff}').to_lowercase()
 }
 
-/// The first row, for messages.
-fn shown(first: &Row) -> String {
+/// Number of columns that a message lists.
+pub(crate) const LISTED: usize = 40;
+
+/// The first row, for messages: every column up to a sane number.
+pub(crate) fn shown(first: &Row) -> String {
     let cells: Vec<String> =
-        first.iter().map(|cell| format!("{:?}", say::short(cell, 40))).collect();
-    format!("the first row is: {}", say::list(&cells, 8))
+        first.iter().map(|cell| format!("{:?}", say::short(cell, 36))).collect();
+    format!("the first row is: {}", say::list(&cells, LISTED))
 }
 
 fn unclear(first: &Row, spelling: Spelling) -> String {
@@ -263,6 +266,27 @@ fn unclear(first: &Row, spelling: Spelling) -> String {
 /// Returns the text columns by their names in a header: a preferred name alone, or all other names.
 pub(crate) fn text_columns(header: &Row) -> Vec<usize> {
     Names::of(header).texts
+}
+
+/// Whether a row has known names of a text and of a label.
+pub(crate) fn is_text_and_label(first: &Row) -> bool {
+    let names = Names::of(first);
+    !names.texts.is_empty() && !names.labels.is_empty()
+}
+
+/// Whether the first row is a header, if nothing is known about labels: by known names, or because
+/// only numbers are below a name.
+pub(crate) fn is_header(rows: &[&Row]) -> bool {
+    let [first, rest @ ..] = rows else { return false };
+    let number =
+        |cell: Option<&String>| cell.is_some_and(|cell| cell.trim().parse::<f64>().is_ok());
+    let above_numbers = |at: usize| {
+        let cell = first.get(at);
+        !number(cell)
+            && cell.is_some_and(|cell| !cell.trim().is_empty())
+            && rest.iter().all(|row| number(row.get(at)))
+    };
+    Names::of(first).is_header(rows) || rest.len() >= 2 && (0..first.len()).any(above_numbers)
 }
 
 /// Columns whose names in the first row are known.
@@ -398,7 +422,7 @@ pub fn of_object<'a>(
     let find = |wanted: &str| keys.iter().copied().find(|key| key.eq_ignore_ascii_case(wanted));
     let missing = |key: &str, wanted: &str| {
         let mean = say::did_you_mean(wanted, keys);
-        format!("has no {wanted:?}; {mean}its keys are {}; set data.{key}", say::list(keys, 10))
+        format!("has no {wanted:?}; {mean}its keys are {}; set data.{key}", say::list(keys, LISTED))
     };
     let text = match &asked.text {
         Some(names) => {

@@ -17,6 +17,8 @@ pub enum Separator {
     /// As [`Separator::Comma`] with semicolons, as spreadsheets write them where the comma is the
     /// decimal mark.
     Semicolon,
+    /// As [`Separator::Comma`] with another character, which the first line of a file names.
+    Other(char),
 }
 
 /// Returns the next row, or `None` at the end. Empty lines are skipped.
@@ -29,6 +31,7 @@ pub fn row<R: BufRead>(lines: &mut Lines<R>, between: Separator) -> Result<Optio
             Separator::Tab => Ok(Some(line.split('\t').map(str::to_owned).collect())),
             Separator::Comma => quoted(lines, &line, ',').map(Some),
             Separator::Semicolon => quoted(lines, &line, ';').map(Some),
+            Separator::Other(between) => quoted(lines, &line, between).map(Some),
         };
     }
     Ok(None)

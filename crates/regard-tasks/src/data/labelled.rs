@@ -339,7 +339,7 @@ impl<R: BufRead> LabelledRows<R> {
         let slipped = found > width || (header.is_none() && found < width);
         if found < needed || slipped {
             let why = match (slipped, between) {
-                (true, Separator::Comma | Separator::Semicolon) => {
+                (true, Separator::Comma | Separator::Semicolon | Separator::Other(_)) => {
                     "; a text with a comma in it needs quotation marks"
                 }
                 (true, Separator::Tab) => "; a text must not have a tab in it",

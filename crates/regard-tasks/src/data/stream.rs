@@ -31,7 +31,7 @@ impl Lines<Box<dyn BufRead + Send>> {
 }
 
 /// Opens a file for reading; one whose name ends in `.gz` is decompressed.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
+pub fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     super::ledger::note(path);
     let file = BufReader::new(File::open(path).map_err(Error::io(path))?);
     Ok(if path.extension().is_some_and(|e| e == "gz") {

@@ -175,6 +175,10 @@ fn examples(
         let texts: Vec<&str> =
             columns.text.iter().map(|i| cell(*i)).filter(|text| !text.is_empty()).collect();
         let (text, label) = (texts.join(" "), cell(columns.label).to_string());
+        if let Some(message) = row.not_text(&columns.text, columns.header.as_deref()) {
+            findings.row("not a text", place, message);
+            continue;
+        }
         match (text.is_empty(), label.is_empty()) {
             (true, _) => findings.row("empty text", place, "the text is empty"),
             (_, true) => findings.row("empty label", place, "the label is empty"),
@@ -371,6 +375,17 @@ mod tests {
     fn news(rows: usize) -> String {
         let row = |i: usize| format!("{},Title {i},\"Text, number {i}\"\n", ["a", "b"][i % 2]);
         (0..rows).map(row).collect()
+    }
+
+    #[test]
+    fn a_number_is_a_label_and_no_text() {
+        let row = |i: usize| format!("{{\"text\": \"text {i}\", \"label\": {}}}\n", i % 2);
+        let rows: String = (0..40).map(row).collect();
+        let (import, told) = check("n.jsonl", &rows);
+        assert!(import.is_some(), "{told}");
+        let (import, told) = check("n.jsonl", &(rows + "{\"text\": 5, \"label\": 1}\n"));
+        assert!(import.is_none());
+        assert!(told.contains("line 41: \"text\" is a number, 5; need a text"), "{told}");
     }
 
     #[test]

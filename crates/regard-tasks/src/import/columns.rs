@@ -1,5 +1,6 @@
 //! Choice of single columns of a table by their names.
 
+pub(super) use crate::data::choose::shown;
 use crate::data::choose::{ColumnSelection, Spelling, name, place};
 use crate::say;
 
@@ -27,13 +28,6 @@ pub(super) fn told(column: usize, header: Option<&[String]>) -> String {
         Some(names) => format!("column '{}'", say::short(&names[column], 30)),
         None => format!("column {}", column + 1),
     }
-}
-
-/// Shows the first row, for messages.
-pub(super) fn shown(first: &[String]) -> String {
-    let cells: Vec<String> =
-        first.iter().map(|cell| format!("{:?}", say::short(cell, 40))).collect();
-    format!("the first row is: {}", say::list(&cells, 8))
 }
 
 #[cfg(test)]

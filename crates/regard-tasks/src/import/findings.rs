@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 const KEPT: usize = 1000;
 /// Number of findings of one kind that a text lists.
 const LISTED: usize = 5;
+/// Characters of a message about one row, and of a message about the data as a whole, which may
+/// list columns: a name that is cut off cannot be chosen.
+const SHORT: usize = 300;
+const LONG: usize = 3000;
 
 /// Effect of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -153,7 +157,8 @@ impl Findings {
             let of_kind = |each: &&Finding| each.severity == *severity && each.kind == *kind;
             for each in self.kept.iter().filter(of_kind).take(LISTED) {
                 let line = each.line.map_or(String::new(), |line| format!(" line {line}:"));
-                let message = say::short(&each.message, 300);
+                let most = if each.is_row { SHORT } else { LONG };
+                let message = say::short(&each.message, most);
                 text += &format!("  {}:{line} {message}\n", each.file.display());
             }
             if let more @ 1.. = count.saturating_sub(LISTED) {
@@ -181,6 +186,18 @@ mod tests {
         let text = found.text();
         assert!(text.starts_with("error: empty text (1,998)\n  a.csv: line 2: the text"), "{text}");
         assert!(text.contains("  … and 1,993 more\nwarning: imbalance (1)"), "{text}");
+    }
+
+    #[test]
+    fn columns_are_listed_as_a_whole() {
+        let names: Vec<String> = (1..=60).map(|i| format!("a_column_with_a_name_{i}")).collect();
+        let mut found = Findings::new(false);
+        let shown = crate::data::choose::shown(&names);
+        found.error("columns", Place::whole(Path::new("a.csv")), shown);
+        let text = found.text();
+        assert!(text.contains("\"a_column_with_a_name_40\" … and 20 more\n"), "{text}");
+        found.row("label", Place::line(Path::new("a.csv"), 2), "x".repeat(1000));
+        assert!(found.text().lines().last().unwrap().chars().count() < 400);
     }
 
     #[test]

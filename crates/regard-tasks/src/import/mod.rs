@@ -10,6 +10,7 @@ mod classify;
 mod columns;
 mod examples;
 pub mod findings;
+mod glimpse;
 pub(crate) mod graph;
 pub(crate) mod images;
 mod language;
@@ -25,6 +26,8 @@ mod roles;
 mod speech;
 pub(crate) mod table;
 mod tag;
+pub mod texts;
+mod values;
 
 pub use findings::{Finding, Findings, Severity};
 pub use graph::{GraphTables, read_tables};
@@ -82,6 +85,12 @@ pub struct ColumnNames {
     pub target: Option<String>,
     /// Column of the query.
     pub query: Option<String>,
+    /// Column of the text that has the answer.
+    pub context: Option<String>,
+    /// Column of the question.
+    pub question: Option<String>,
+    /// Column of the answer.
+    pub answer: Option<String>,
 }
 
 impl Request {
@@ -92,13 +101,17 @@ impl Request {
 
     /// Returns the flags that were given and that only some tasks use, with their names.
     fn given(&self) -> Vec<&'static str> {
-        let ColumnNames { text, label, source, target, query } = &self.columns;
+        let ColumnNames { text, label, source, target, query, context, question, answer } =
+            &self.columns;
         let all = [
             ("text", text.is_some()),
             ("label", label.is_some()),
             ("source", source.is_some()),
             ("target", target.is_some()),
             ("query", query.is_some()),
+            ("context", context.is_some()),
+            ("question", question.is_some()),
+            ("answer", answer.is_some()),
             ("edges", self.edges.is_some()),
             ("no-header", self.header.is_some()),
             ("image-size", self.image_size.is_some()),
@@ -324,8 +337,9 @@ pub static IMPORTERS: &[Importer] = &[
     },
     Importer {
         task: "answer",
-        flags: &[],
-        reads: "SQuAD's JSON, or JSON lines with a context, a question and its answers",
+        flags: &["context", "question", "answer", "no-header"],
+        reads: "SQuAD's JSON, or a table with a context, a question and its answer (.jsonl, .csv, \
+                .tsv)",
         read: answer::read,
     },
     Importer {

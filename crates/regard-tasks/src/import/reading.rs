@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 /// Folder of a run that holds its imported data.
 pub const DATA: &str = "data";
 /// Roles of columns that flags choose.
-const FLAGS: [&str; 5] = ["text", "label", "source", "target", "query"];
+const FLAGS: [&str; 8] =
+    ["text", "label", "source", "target", "query", "context", "question", "answer"];
 
 /// How files were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +30,8 @@ pub struct Reading {
     /// Kind of the files: `table`, `json`, `conll`, `conllu`, `folders`, `parallel`, `squad`,
     /// `text`.
     pub format: String,
-    /// Columns by role: `text`, `label`, `source`, `target`, `query`; for graphs also `id`,
-    /// `features`, `edge_features`.
+    /// Columns by role: `text`, `label`, `source`, `target`, `query`, `context`, `question`,
+    /// `answer`; for graphs also `id`, `features`, `edge_features`.
     pub columns: BTreeMap<String, Vec<Column>>,
     /// Whether the first row names the columns; `None` if the files are not tables.
     pub header: Option<bool>,
@@ -259,6 +260,9 @@ impl Request {
             &mut columns.source,
             &mut columns.target,
             &mut columns.query,
+            &mut columns.context,
+            &mut columns.question,
+            &mut columns.answer,
         ];
         for (role, slot) in FLAGS.into_iter().zip(slots) {
             if slot.is_some() {

@@ -219,10 +219,8 @@ mod tests {
     use super::*;
 
     fn chosen(first: &str, [source, target]: [Option<&str>; 2], header: Option<bool>) -> String {
-        let row = |line: u64, text: &str| Row {
-            line,
-            cells: text.split('|').map(str::to_string).collect(),
-        };
+        let row =
+            |line: u64, text: &str| Row::new(line, text.split('|').map(str::to_string).collect());
         let rows = [row(1, first), row(2, "a|b|c")].into();
         let table = Table { path: "x.tsv".into(), keys: None, rows, separator: None };
         let role = |flag, asked, names| Role { flag, asked, names, several: false };

@@ -2,21 +2,32 @@
 //! noted with its line.
 
 use super::findings::{Findings, Place};
+use super::glimpse::{comma, encoding_hint, foreign, glimpse, named};
+use super::values::{cell, not_text, values_of};
+use crate::data::choose::LISTED;
 use crate::data::columns::{Separator, row};
-use crate::data::stream::Lines;
+use crate::data::stream::{self, Lines};
 use crate::say;
 use regard_models::{Error, Result};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-/// Number of bytes from which the separator and the encoding are guessed.
-const GLIMPSE: usize = 1 << 16;
-/// Largest JSON file that is one array, in bytes: it is held in memory as a whole.
-const WHOLE: u64 = 1 << 30;
 /// Ends of file names that are tables.
 pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
+
+/// Kind of the value of a key that an object does not have.
+const MISSING: &str = "missing";
+
+/// What an object is that lacks a key of the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// A problem: every column is needed.
+    Problem,
+    /// A row, whose column is no text: [`Row::not_text`] tells where it is needed.
+    Allowed,
+}
 
 /// A table in memory.
 #[derive(Clone, Debug)]
@@ -30,12 +41,44 @@ pub(crate) struct Table {
     pub separator: Option<char>,
 }
 
+/// How a table is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form<'a> {
+    /// Type, named as the end of a file name.
+    pub kind: &'a str,
+    pub missing: Missing,
+    /// Separator of the training file, which is used if the first line has it.
+    pub like: Option<char>,
+}
+
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// Line on which the row ends, from 1.
     pub line: u64,
     pub cells: Vec<String>,
+    /// Columns whose JSON value is no text, with the kind of the value. Labels may be such, texts
+    /// may not.
+    pub other: Vec<(usize, &'static str)>,
+}
+
+impl Row {
+    /// Returns a row of texts.
+    pub fn new(line: u64, cells: Vec<String>) -> Row {
+        Row { line, cells, other: vec![] }
+    }
+
+    /// Message about the first of these columns that is no text, if there is one. `names` are the
+    /// names of all columns.
+    pub fn not_text(&self, columns: &[usize], names: Option<&[String]>) -> Option<String> {
+        let (column, kind) = self.other.iter().find(|(column, _)| columns.contains(column))?;
+        let name = names.and_then(|names| names.get(*column)).map_or("", String::as_str);
+        if *kind == MISSING {
+            return Some(format!("has no {name:?}, which the first object has"));
+        }
+        let cell = say::short(&self.cells[*column], 40);
+        Some(format!("{name:?} is {kind}, {cell}; need a text, in quotation marks"))
+    }
 }
 
 /// Returns the end of a file's name in lower case, without `.gz`.
@@ -51,32 +94,60 @@ pub(crate) fn is_table(path: &Path) -> bool {
 }
 
 impl Table {
-    /// Reads a table; `like` is the separator of the CSV file that was trained on. Rows that cannot be read are noted in `findings` and left out.
+    /// Reads a table, whose type is the end of its name. Rows that cannot be read are noted in
+    /// `findings` and left out. `like` is the separator of the training file.
     ///
     /// # Errors
     /// If the file cannot be opened or is of an unknown type.
     pub fn read(path: &Path, like: Option<char>, findings: &mut Findings) -> Result<Table> {
-        let glimpse = glimpse(path)?;
-        if let Some(message) = foreign(&glimpse) {
+        let form = Form { kind: &end(path), missing: Missing::Problem, like };
+        Table::of(form, stream::open(path)?, path, findings)
+    }
+
+    /// Reads a table from a reader.
+    ///
+    /// # Errors
+    /// As [`Table::read`].
+    pub fn of(
+        form: Form,
+        reader: impl BufRead,
+        path: &Path,
+        findings: &mut Findings,
+    ) -> Result<Table> {
+        let Form { kind, missing, like } = form;
+        let (first, reader) = glimpse(reader, path)?;
+        if let Some(message) = foreign(&first) {
             findings.error("encoding", Place::whole(path), message);
-            return Ok(Table {
-                path: path.into(),
-                keys: None,
-                rows: VecDeque::new(),
-                separator: None,
-            });
+            return Ok(Table::empty(path));
         }
-        let table = match end(path).as_str() {
+        let table = match kind {
             "csv" => {
-                let between = comma(&glimpse, like);
-                let table = Table::columns(path, between, findings)?;
-                let separator = if between == Separator::Semicolon { ';' } else { ',' };
+                let between = match named(&first) {
+                    None => comma(&first, like),
+                    Some(Ok(between)) => between,
+                    Some(Err(found)) => {
+                        let message = format!(
+                            "names the separator {:?}; need one character, such as sep=;",
+                            say::short(&found, 40)
+                        );
+                        findings.error("separator", Place::line(path, 1), message);
+                        return Ok(Table::empty(path));
+                    }
+                };
+                let table = Table::columns((&first, reader), path, between, findings);
+                let separator = match between {
+                    Separator::Semicolon => ';',
+                    Separator::Other(other) => other,
+                    _ => ',',
+                };
                 Table { separator: Some(separator), ..table }
             }
-            "tsv" | "tab" | "txt" => Table::columns(path, Separator::Tab, findings)?,
+            "tsv" | "tab" | "txt" => {
+                Table::columns((&first, reader), path, Separator::Tab, findings)
+            }
             "jsonl" | "ndjson" | "json" => {
-                let values = json_values(path, findings)?;
-                Table::of_values(path, values, findings)
+                let values = values_of((kind, &first), reader, path, findings)?;
+                Table::of_values(path, values, missing, findings)
             }
             _ => {
                 let message = format!("is not a table: its name must end in .{}", ENDS.join(", ."));
@@ -89,8 +160,17 @@ impl Table {
         Ok(table)
     }
 
-    fn columns(path: &Path, between: Separator, findings: &mut Findings) -> Result<Table> {
-        let mut lines = Lines::open(path)?;
+    /// Reads columns; the first bytes of the reader tell the encoding of bad lines.
+    fn columns(
+        (first, reader): (&[u8], impl BufRead),
+        path: &Path,
+        between: Separator,
+        findings: &mut Findings,
+    ) -> Table {
+        let mut lines = Lines::new(reader, path);
+        if named(first).is_some() && between != Separator::Tab {
+            let _ = lines.next();
+        }
         let mut rows = VecDeque::new();
         let mut bad = 0;
         loop {
@@ -100,7 +180,7 @@ impl Table {
                     let place = Place::line(path, lines.number());
                     findings.row("encoding", place, "has a NUL byte: this is not a text file");
                 }
-                Ok(Some(cells)) => rows.push_back(Row { line: lines.number(), cells }),
+                Ok(Some(cells)) => rows.push_back(Row::new(lines.number(), cells)),
                 Ok(None) => break,
                 Err(error) => {
                     let text = error.to_string();
@@ -120,13 +200,22 @@ impl Table {
             let message = "most lines are UTF-8 and these are not: correct them by hand";
             findings.warn("encoding", Place::whole(path), message);
         } else if bad > 0 {
-            findings.warn("encoding", Place::whole(path), encoding_hint(path)?);
+            findings.warn("encoding", Place::whole(path), encoding_hint(first));
         }
-        Ok(Table { path: path.into(), keys: None, rows, separator: None })
+        Table { rows, ..Table::empty(path) }
+    }
+
+    fn empty(path: &Path) -> Table {
+        Table { path: path.into(), keys: None, rows: VecDeque::new(), separator: None }
     }
 
     /// Objects as rows: the keys of the first one are the columns.
-    fn of_values(path: &Path, values: Vec<(u64, Value)>, findings: &mut Findings) -> Table {
+    fn of_values(
+        path: &Path,
+        values: Vec<(u64, Value)>,
+        missing: Missing,
+        findings: &mut Findings,
+    ) -> Table {
         let mut keys: Option<Vec<String>> = None;
         let mut rows = VecDeque::new();
         for (line, value) in values {
@@ -137,20 +226,23 @@ impl Table {
             };
             let keys = keys.get_or_insert_with(|| object.keys().cloned().collect());
             let lacking: Vec<&String> = keys.iter().filter(|k| !object.contains_key(*k)).collect();
-            if let Some(lacking) = lacking.first() {
+            if let (Some(lacking), Missing::Problem) = (lacking.first(), missing) {
                 let names: Vec<&str> = object.keys().map(String::as_str).collect();
                 let message = format!(
                     "has no {lacking:?}, which the first object has; its keys are {}",
-                    say::list(&names, 10)
+                    say::list(&names, LISTED)
                 );
                 findings.row("missing field", place, message);
                 continue;
             }
-            let cells = keys.iter().map(|key| cell(&object[key])).collect();
-            rows.push_back(Row { line, cells });
+            let cells =
+                keys.iter().map(|key| object.get(key).map_or(String::new(), cell)).collect();
+            let other = keys.iter().enumerate().filter_map(|(at, key)| {
+                Some((at, object.get(key).map_or(Some(MISSING), not_text)?))
+            });
+            rows.push_back(Row { line, cells, other: other.collect() });
         }
-        let keys = Some(keys.unwrap_or_default());
-        Table { path: path.into(), keys, rows, separator: None }
+        Table { keys: Some(keys.unwrap_or_default()), rows, ..Table::empty(path) }
     }
 
     /// Returns the first rows, from which columns are chosen.
@@ -192,152 +284,6 @@ impl Table {
     }
 }
 
-/// Reads JSON values with their lines: JSON lines, or an array in a file whose name ends in
-/// `.json`, where the place is the number of the element. Those that cannot be read are noted and
-/// left out.
-pub(crate) fn json_values(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
-    let glimpse = glimpse(path)?;
-    if let Some(message) = foreign(&glimpse) {
-        findings.error("encoding", Place::whole(path), message);
-        return Ok(vec![]);
-    }
-    match end(path) == "json" && glimpse.trim_ascii_start().starts_with(b"[") {
-        true => array(path, findings),
-        false => objects(path, findings),
-    }
-}
-
-fn objects(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
-    let mut lines = Lines::open(path)?;
-    let mut all = vec![];
-    while let Some(line) = lines.next() {
-        let line = match line {
-            Ok(line) => line,
-            Err(error) => {
-                findings.reader("encoding", path, &error);
-                continue;
-            }
-        };
-        if line.trim().is_empty() {
-            continue;
-        }
-        match serde_json::from_str::<Value>(&line) {
-            Ok(value) => all.push((lines.number(), value)),
-            Err(error) => {
-                let place = Place::line(path, lines.number());
-                findings.row("JSON", place, format!("is not JSON: {}", plain(&error)));
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn array(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
-    match serde_json::from_slice::<Vec<Value>>(&whole(path)?) {
-        Ok(values) => Ok((1..).zip(values).collect()),
-        Err(error) => {
-            let place = Place::line(path, error.line() as u64);
-            findings.row("JSON", place, format!("is not JSON: {}", plain(&error)));
-            Ok(vec![])
-        }
-    }
-}
-
-/// Reads a JSON file that is one value.
-pub(crate) fn whole(path: &Path) -> Result<Vec<u8>> {
-    let mut text = vec![];
-    let reader = crate::data::stream::open(path)?;
-    reader.take(WHOLE + 1).read_to_end(&mut text).map_err(Error::io(path))?;
-    match text.len() as u64 > WHOLE {
-        true => {
-            let message = format!("is one JSON value of more than {WHOLE} bytes; use JSON lines");
-            Err(Error::file(path, message))
-        }
-        false => Ok(text),
-    }
-}
-
-/// Text of a JSON value: strings as they are, null as nothing, anything else as JSON.
-fn cell(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
-/// Message of a JSON error without its place, which the finding has.
-pub(crate) fn plain(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or(&text).to_string()
-}
-
-/// First bytes of a file, decompressed.
-fn glimpse(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = vec![];
-    let reader = crate::data::stream::open(path)?;
-    reader.take(GLIMPSE as u64).read_to_end(&mut bytes).map_err(Error::io(path))?;
-    Ok(bytes)
-}
-
-/// Message for a file that is not text in one byte per ASCII character.
-fn foreign(bytes: &[u8]) -> Option<String> {
-    match bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            Some("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW".into())
-        }
-        [b'P', b'K', 3, 4, ..] => {
-            Some("is a zip archive, perhaps a spreadsheet (.xlsx); save it as CSV".into())
-        }
-        [b'P', b'A', b'R', b'1', ..] => Some("is a Parquet file; convert it to JSON lines".into()),
-        _ => None,
-    }
-}
-
-/// Guesses the encoding of a file that is not UTF-8.
-fn encoding_hint(path: &Path) -> Result<String> {
-    let bytes = glimpse(path)?;
-    // Bytes of two-byte Chinese encodings come in pairs, accented letters mostly alone.
-    let (mut pairs, mut alone, mut at) = (0, 0, 0);
-    while at < bytes.len() {
-        let next = bytes.get(at + 1).copied().unwrap_or(0);
-        match (bytes[at] >= 0x81, next >= 0x40) {
-            (false, _) => at += 1,
-            (true, true) if next >= 0x81 => {
-                pairs += 1;
-                at += 2;
-            }
-            (true, _) => {
-                alone += 1;
-                at += 1;
-            }
-        }
-    }
-    let guess = if pairs > alone { "GB18030" } else { "WINDOWS-1252" };
-    Ok(format!("may be {guess}; convert it: iconv -f {guess} -t UTF-8 FILE > NEW"))
-}
-
-/// Separator of a CSV file: a comma or, as spreadsheets in many countries write it, a semicolon.
-/// `like` is that of the training file, which is used if the first line has it.
-fn comma(glimpse: &[u8], like: Option<char>) -> Separator {
-    let first = glimpse.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let (mut quoted, mut commas, mut semicolons) = (false, 0, 0);
-    for byte in first {
-        match byte {
-            b'"' => quoted = !quoted,
-            b',' if !quoted => commas += 1,
-            b';' if !quoted => semicolons += 1,
-            _ => {}
-        }
-    }
-    let semicolon = match like {
-        Some(';') if semicolons > 0 => true,
-        Some(',') if commas > 0 => false,
-        _ => semicolons > commas,
-    };
-    if semicolon { Separator::Semicolon } else { Separator::Comma }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,6 +304,10 @@ mod tests {
         for (name, text) in [
             ("a.csv", "text,label\n\"a, b\",x\nc,y\n"),
             ("b.csv", "text;label\na, b;x\nc;y\n"),
+            ("b1.csv", "sep=;\ntext;label\na, b;x\nc;y\n"),
+            ("b2.csv", "\u{feff}SEP=|\r\ntext|label\r\na, b|x\r\nc|y\r\n"),
+            ("b3.csv", "\"sep=,\"\ntext,label\n\"a, b\",x\nc,y\n"),
+            ("b4.csv", "sep=\t\ntext\tlabel\n\"a, b\"\tx\nc\ty\n"),
             ("c.tsv", "text\tlabel\na, b\tx\nc\ty\n"),
             (
                 "d.jsonl",
@@ -400,6 +350,19 @@ mod tests {
     }
 
     #[test]
+    fn values_that_are_no_texts_are_known() {
+        let text = "{\"text\": 5, \"label\": 1}\n{\"text\": \"5\", \"label\": null}\n";
+        with_file("n.jsonl", text.as_bytes(), |path| {
+            let table = Table::read(path, &mut Findings::new(false)).unwrap();
+            let keys = table.keys.as_deref();
+            let text = keys.unwrap().iter().position(|key| key == "text").unwrap();
+            let said = table.rows[0].not_text(&[text], keys).unwrap();
+            assert_eq!(said, "\"text\" is a number, 5; need a text, in quotation marks");
+            assert_eq!(table.rows[1].not_text(&[0, 1], keys), None);
+        });
+    }
+
+    #[test]
     fn other_encodings_are_named() {
         let utf16: Vec<u8> =
             [0xff, 0xfe].into_iter().chain("a,b\n".bytes().flat_map(|b| [b, 0])).collect();
@@ -409,5 +372,7 @@ mod tests {
         assert!(read("b.csv", gbk).1.contains("may be GB18030"), "{}", read("b.csv", gbk).1);
         assert!(read("c.csv", b"PK\x03\x04....").1.contains("spreadsheet"));
         assert!(read("d.csv", b"").1.contains("has no rows"));
+        let told = read("e.csv", b"sep=semicolon\ntext;label\na;b\n").1;
+        assert!(told.contains("line 1: names the separator \"semicolon\"; need one"), "{told}");
     }
 }

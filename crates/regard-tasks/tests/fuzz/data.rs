@@ -6,8 +6,9 @@ use regard_tasks::data::{
     GraphData, LabelledTexts, Lines, Squad, Tsv, Vectors, babi, conllu, documents, graphs, pairs,
     recordings, similarity,
 };
+use regard_tasks::import::texts::looks_like_table;
 use regard_tasks::point::{PROBLEMS, read as read_points};
-use regard_tasks::search::{FileTexts, Index};
+use regard_tasks::search::{FileTexts, Index, TextChoice};
 
 /// File extensions of labelled texts.
 const TABLES: [&str; 3] = ["x.csv", "x.tsv", "x.jsonl"];
@@ -145,8 +146,13 @@ fn fuzz_search_index() {
 fn fuzz_search_texts() {
     fuzz!("search-texts", |bytes: &[u8]| {
         let names = TABLES.iter().chain(&["x.txt"]);
-        let read =
-            |name: &&str| [None, Some("2")].map(|column| FileTexts::read(bytes, name, column));
+        looks_like_table(bytes, &["text".to_string()], false);
+        let read = |name: &&str| {
+            [None, Some("2")].map(|columns| {
+                let choice = TextChoice { columns, flag: "column", ..TextChoice::default() };
+                FileTexts::read(bytes, name, &choice)
+            })
+        };
         names.filter(|name| read(name).iter().any(Result::is_ok)).count() > 0
     });
 }

@@ -1,5 +1,6 @@
 //! `regard answer`: extractive question answering, and answers about stories (bAbI).
 
+use super::texts::TextSource;
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
@@ -89,6 +90,11 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
 }
 
+/// The questions.
+fn source(flags: &Flags) -> TextSource<'_> {
+    TextSource { given: &flags.question, model: flags.model.as_deref(), ..TextSource::default() }
+}
+
 /// Answers that are spans of the text.
 fn about_text(
     flags: &Flags,
@@ -104,7 +110,8 @@ fn about_text(
         doc_stride: flags.doc_stride,
         handle_impossible_answer: flags.handle_impossible_answer,
     };
-    inputs::each(&flags.question, global.json, out, &mut |question, out| {
+    let source = source(flags);
+    inputs::each(&source, global.json, out, &mut |question, out| {
         let inputs = Inputs { question: question.to_string(), context: context.to_string() };
         let response = answerer.run_one(inputs, &asking)?;
         if global.json {
@@ -131,7 +138,8 @@ fn about_story(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     let parameters = answer_story::Parameters { top_k: flags.top_k.max(1) };
-    inputs::each(&flags.question, global.json, out, &mut |question, out| {
+    let source = source(flags);
+    inputs::each(&source, global.json, out, &mut |question, out| {
         let inputs = Inputs { question: question.to_string(), context: story.to_string() };
         let response = listener.run_one(inputs, &parameters)?;
         if global.json {

@@ -26,6 +26,15 @@ pub struct ColumnFlags {
     /// Column of the query
     #[arg(long, value_name = "COLUMN", requires = "data")]
     query: Option<String>,
+    /// Column of the text that has the answer (answer)
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    context: Option<String>,
+    /// Column of the question (answer)
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    question: Option<String>,
+    /// Column of the answer (answer)
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    answer: Option<String>,
     /// The first row of a table is an example and not a header
     #[arg(long, requires = "data")]
     no_header: bool,
@@ -43,6 +52,9 @@ impl ColumnFlags {
         request.columns.source = self.source.clone();
         request.columns.target = self.target.clone();
         request.columns.query = self.query.clone();
+        request.columns.context = self.context.clone();
+        request.columns.question = self.question.clone();
+        request.columns.answer = self.answer.clone();
         request.header = self.no_header.then_some(false);
         request.skip_bad = self.skip_bad;
     }
@@ -56,6 +68,9 @@ impl ColumnFlags {
             ("--source", self.source.is_some()),
             ("--target", self.target.is_some()),
             ("--query", self.query.is_some()),
+            ("--context", self.context.is_some()),
+            ("--question", self.question.is_some()),
+            ("--answer", self.answer.is_some()),
             ("--no-header", self.no_header),
             ("--skip-bad", self.skip_bad),
         ];

@@ -1,5 +1,6 @@
 //! `regard fill`: prediction of masked tokens.
 
+use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
@@ -38,6 +39,8 @@ pub struct Flags {
     #[arg(long, value_name = "N", default_value_t = 5)]
     top_k: usize,
     #[command(flatten)]
+    file: FileFlags,
+    #[command(flatten)]
     hub: Hub,
 }
 
@@ -45,7 +48,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let filler: Filler = models::open(flags.model.as_deref(), &flags.hub)?;
     let parameters = Parameters { top_k: flags.top_k };
     let mut unknown = inputs::Unknown::default();
-    inputs::each(&flags.text, global.json, out, &mut |text, out| {
+    let source = TextSource {
+        given: &flags.text,
+        file: Some(&flags.file),
+        model: flags.model.as_deref(),
+        pairs: false,
+    };
+    inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(filler.0.tokenizer(), text);
         let response = filler.run_one(text.to_string(), &parameters)?;
         if global.json {

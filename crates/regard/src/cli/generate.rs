@@ -2,6 +2,7 @@
 
 use super::inputs::{self, InputError, Unknown};
 use super::search::Search;
+use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
 use crate::models;
@@ -48,6 +49,8 @@ pub struct Flags {
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
     #[command(flatten)]
+    file: FileFlags,
+    #[command(flatten)]
     hub: Hub,
     #[command(flatten)]
     search: Search,
@@ -81,7 +84,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Ok(())
     };
     let (mut number, mut unknown) = (0, Unknown::default());
-    inputs::each(&flags.prompt, global.json, out, &mut |prompt, out| {
+    let source = TextSource {
+        given: &flags.prompt,
+        file: Some(&flags.file),
+        model: flags.model.as_deref(),
+        pairs: false,
+    };
+    inputs::each(&source, global.json, out, &mut |prompt, out| {
         number += 1;
         let unseen = writer.unseen(prompt)?;
         if unseen > 0 {

@@ -1,18 +1,15 @@
 //! Input texts: arguments, or the lines of standard input.
 
 use super::say::{quoted, say as say_line};
+use super::texts::TextSource;
 use super::{Outcome, write_json};
 use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
-use regard_tasks::data::Lines;
 use regard_tasks::pipeline::Failure;
 use regard_tasks::say;
 use regard_tasks::text::Tokenizer;
-use std::io::{BufReader, Write, stdin};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
-const BUFFER: usize = 1 << 16;
 
 /// Error while processing a text.
 pub enum InputError {
@@ -63,14 +60,6 @@ pub fn not_files(texts: &[String]) -> Result<()> {
     let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
     let command = command_without(texts);
     let quoted = quoted(file);
-    let is_table = [".csv", ".tsv", ".jsonl"].iter().any(|end| file.ends_with(end));
-    if is_table {
-        bail!(
-            "{file} is a table; need a text. To evaluate its rows: regard eval RUN --data {quoted}\n\
-             To process its texts, pass the text column alone on standard input: {command} < \
-             texts.txt"
-        );
-    }
     bail!(
         "{file} is a file; need a text. To process the lines of the file: {command} < {quoted}\nTo \
          process the name itself: echo {quoted} | {command}"
@@ -85,7 +74,7 @@ pub fn not_files_but(texts: &[String], option: &str) -> Result<()> {
 }
 
 /// Returns the command line without these texts.
-fn command_without(texts: &[String]) -> String {
+pub fn command_without(texts: &[String]) -> String {
     let given = std::env::args().skip(1).filter(|arg| !texts.contains(arg) && arg != "--");
     ["regard".to_string()]
         .into_iter()
@@ -128,17 +117,17 @@ impl Unknown {
 /// Callback that processes a text and writes its result.
 pub type InputResult<'a> = dyn FnMut(&str, &mut dyn Write) -> Result<(), InputError> + 'a;
 
-/// Processes each text: the arguments, or else the lines of standard input as they arrive. A
-/// failing argument is an error. A failing line is noted on standard error, prints an empty line or
+/// Processes each text: the arguments, or else those of a file or of standard input as they arrive.
+/// A failing argument is an error. A failing line is noted on standard error, prints an empty line or
 /// a JSON object with `error`, and makes the outcome negative.
 pub fn each(
-    given: &[String],
+    source: &TextSource,
     json: bool,
     out: &mut dyn Write,
     answer: &mut InputResult,
 ) -> Result<Outcome> {
-    not_files(given)?;
-    for (i, text) in given.iter().enumerate() {
+    source.check()?;
+    for (i, text) in source.given.iter().enumerate() {
         answer(text, out).map_err(|trouble| match trouble {
             InputError::Text(error) => {
                 anyhow::Error::from(error).context(format!("text {}", i + 1))
@@ -146,13 +135,13 @@ pub fn each(
             InputError::End(error) => error,
         })?;
     }
-    if !given.is_empty() {
+    if !source.given.is_empty() {
         return Ok(Outcome::Positive);
     }
-    let mut lines = Lines::new(BufReader::with_capacity(BUFFER, stdin().lock()), "standard input");
+    let mut texts = source.open()?;
     let mut outcome = Outcome::Positive;
-    while let Some(line) = lines.next() {
-        let number = lines.number();
+    while let Some(line) = texts.next() {
+        let number = texts.line();
         let answered = match line {
             Ok(text) => answer(&text, out),
             Err(Error::File { message, .. }) => Err(InputError::Text(Error::Invalid(message))),
@@ -177,7 +166,7 @@ pub fn each(
             }
         }
         // Flush before waiting for more input.
-        if lines.reader().buffer().is_empty() {
+        if texts.is_waiting() {
             out.flush().context("standard output")?;
         }
     }

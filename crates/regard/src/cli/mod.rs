@@ -28,6 +28,7 @@ mod search;
 mod search_file;
 mod summarize;
 mod tag;
+mod texts;
 mod tokenizer;
 mod train;
 mod translate;

@@ -1,5 +1,6 @@
 //! `regard point`: pointer networks for convex hulls, sorting and tours.
 
+use super::texts::TextSource;
 use super::{Global, Outcome, inputs, write_json};
 use crate::files::{expect_extension, not_an_input, save_text};
 use crate::hub::Hub;
@@ -98,7 +99,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let show = Show { pointer: &pointer, flags: &flags, json: global.json };
     let mut sets = 0;
-    let answered = inputs::each(&given, global.json, out, &mut |line, out| {
+    let source = TextSource { given: &given, ..TextSource::default() };
+    let answered = inputs::each(&source, global.json, out, &mut |line, out| {
         sets += 1;
         match flags.svg.is_some() && sets > 1 {
             true => Err(many().into()),

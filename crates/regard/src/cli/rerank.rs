@@ -1,19 +1,19 @@
 //! `regard rerank`: ranking of texts by relevance to a query.
 
+use super::texts::{FileFlags, TableFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::data::Lines;
 use regard_tasks::pipeline::Pipeline;
 use regard_tasks::rerank::{Inputs, Parameters, Ranked, Reranker};
-use std::io::{BufReader, Write, stdin};
+use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Scores each line of --texts, or of standard input, against the query, and prints the most relevant
-first: score, tab, line number from 1, tab, text. No model for this is built in.
+Scores each line of --texts (or row of a table, --text COLUMN), or of standard input, against the
+query, and prints the most relevant first: score, tab, number of the line or row from 1, tab, text. No model for this is built in.
 
 Examples (texts are your own file; a model is trained before, or downloaded):
   regard rerank 'Who wrote Hamlet?' --texts passages.txt --model runs/squad-rerank
@@ -33,9 +33,14 @@ its logit with --raw-scores. With any other encoder, the score is the cosine of 
 pub struct Flags {
     /// Query to rank for
     query: String,
-    /// File with a text on each line [default: standard input]
-    #[arg(long, value_name = "FILE")]
+    /// File with a text on each line, or a table (.csv, .tsv, .jsonl) [default: standard input]
+    #[arg(long = "texts", id = "file", value_name = "FILE")]
     texts: Option<PathBuf>,
+    /// Each line is a text, even if the lines look like the rows of a table
+    #[arg(long)]
+    lines: bool,
+    #[command(flatten)]
+    table: TableFlags,
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id (required)
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
@@ -49,9 +54,9 @@ pub struct Flags {
     hub: Hub,
 }
 
-pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(mut flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let reranker: Reranker = models::open(flags.model.as_deref(), &flags.hub)?;
-    let texts = texts(&flags)?;
+    let texts = texts(&mut flags)?;
     let parameters =
         Parameters { top_n: flags.top_n, raw_scores: flags.raw_scores, return_text: true };
     let cut = |text: &String| {
@@ -81,15 +86,20 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 }
 
 /// Reads the texts of the file or of standard input; an empty line is an error.
-fn texts(flags: &Flags) -> Result<Vec<String>> {
-    let lines: Vec<String> = match &flags.texts {
-        Some(path) => Lines::open(inputs::file(path))?.collect::<Result<_, _>>()?,
-        None => Lines::new(BufReader::new(stdin().lock()), "standard input")
-            .collect::<Result<_, _>>()?,
-    };
-    if let Some(at) = lines.iter().position(|line| line.trim().is_empty()) {
-        let of = flags.texts.as_ref().map_or("standard input".into(), |p| p.display().to_string());
-        return Err(regard_tasks::Error::invalid(format!("line {} is empty", at + 1))).context(of);
+fn texts(flags: &mut Flags) -> Result<Vec<String>> {
+    let (file, table) = (flags.texts.clone(), std::mem::take(&mut flags.table));
+    let file = FileFlags { file, lines: flags.lines, table };
+    let model = flags.model.as_deref();
+    let source = TextSource { file: Some(&file), model, ..TextSource::default() };
+    let mut stream = source.open()?;
+    let mut lines = vec![];
+    while let Some(line) = stream.next().transpose()? {
+        if line.trim().is_empty() {
+            let of = file.file.map_or("standard input".into(), |p| p.display().to_string());
+            let message = format!("line {} is empty", stream.line());
+            return Err(regard_tasks::Error::invalid(message)).context(of);
+        }
+        lines.push(line);
     }
     if lines.is_empty() {
         bail!("rerank: got no texts, need a text on each line of --texts or of standard input");

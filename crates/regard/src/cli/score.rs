@@ -1,5 +1,6 @@
 //! `regard score`: log-probability and perplexity of a text.
 
+use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
@@ -39,13 +40,21 @@ pub struct Flags {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     #[command(flatten)]
+    file: FileFlags,
+    #[command(flatten)]
     hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let scorer: Scorer = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut unknown = inputs::Unknown::default();
-    inputs::each(&flags.text, global.json, out, &mut |text, out| {
+    let source = TextSource {
+        given: &flags.text,
+        file: Some(&flags.file),
+        model: flags.model.as_deref(),
+        pairs: false,
+    };
+    inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(scorer.0.tokenizer(), text);
         let response = scorer.run_one(text.to_string(), &Parameters::default())?;
         if global.json {

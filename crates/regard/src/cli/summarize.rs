@@ -1,11 +1,13 @@
 //! `regard summarize`: abstractive summaries.
 
+use super::texts::TableFlags;
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::decode::SearchParameters;
+use regard_tasks::import::texts::is_table_name;
 use regard_tasks::pipeline::Pipeline;
 use regard_tasks::summarize::{Parameters, Summarizer, SummaryWord};
 use std::io::{Read, Write, stdin};
@@ -19,6 +21,7 @@ Examples (with a model trained by `regard train aeslc-pointer`):
   regard summarize 'Attached is the service agreement. …' --model runs/aeslc-pointer
   regard summarize --file mail.txt --show-copied --model runs/aeslc-pointer  # your file
   regard summarize --json --model runs/aeslc-pointer < mail.txt              # your file
+  regard summarize --file mails.csv --text body --model runs/aeslc-pointer   # a summary a row
 
 Without TEXT and --file, all of standard input is one text.
 
@@ -35,9 +38,11 @@ known}, …].";
 pub struct Flags {
     /// Texts to summarise, each independently [default: all of standard input as one text]
     text: Vec<String>,
-    /// File with the text
+    /// File with the text, or a table with a text in each row (.csv, .tsv, .jsonl)
     #[arg(long, value_name = "FILE", conflicts_with = "text")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    table: TableFlags,
     /// Model: a folder, or a name listed by `regard models` (required)
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
@@ -91,6 +96,17 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 
 fn texts(flags: &Flags) -> Result<Vec<String>> {
     match &flags.file {
+        Some(path) if flags.table.is_given() || is_table_name(path) => {
+            let rows = flags.table.read(path, flags.model.as_deref())?;
+            if let Some(row) = rows.iter().find(|row| row.text.is_empty()) {
+                bail!(
+                    "{}: line {}: the text is empty, need words to summarise",
+                    path.display(),
+                    row.line
+                );
+            }
+            Ok(rows.into_iter().map(|row| row.text).collect())
+        }
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             Ok(vec![text])

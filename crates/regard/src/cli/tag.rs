@@ -1,5 +1,6 @@
 //! `regard tag`: token classification.
 
+use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
@@ -42,6 +43,8 @@ pub struct Flags {
     #[arg(long, value_enum)]
     by: Option<By>,
     #[command(flatten)]
+    file: FileFlags,
+    #[command(flatten)]
     hub: Hub,
 }
 
@@ -64,7 +67,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     });
     let parameters = Parameters { aggregation_strategy };
     let mut unknown = inputs::Unknown::default();
-    inputs::each(&flags.text, global.json, out, &mut |text, out| {
+    let source = TextSource {
+        given: &flags.text,
+        file: Some(&flags.file),
+        model: flags.model.as_deref(),
+        pairs: false,
+    };
+    inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(tagger.0.tokenizer(), text);
         let response = tagger.run_one(text.to_string(), &parameters)?;
         if global.json {

@@ -34,6 +34,16 @@ use std::io::Write;
 use std::path::PathBuf;
 use words::Commit;
 
+/// Whether a name without an owner is a model of the Hub: one of its first years, or one that was
+/// downloaded before.
+pub fn is_id_alone(id: &str) -> bool {
+    let is_cached = || {
+        let settings = Settings::of_environment().ok()?;
+        Repository::new(&settings.cache, id).commit("main")
+    };
+    name::is_without_owner(id) || is_cached().is_some()
+}
+
 /// Heading of these flags in `--help`.
 const HEADING: &str = "Models of the Hugging Face Hub";
 

@@ -5,6 +5,47 @@ use anyhow::{Result, bail};
 /// Maximum length of an id on the Hub, in characters.
 const LONGEST: usize = 96;
 
+/// Models of the Hub that can be named without their owner: those of its first years.
+const WITHOUT_OWNER: [&str; 32] = [
+    "bert-base-cased",
+    "bert-base-chinese",
+    "bert-base-german-cased",
+    "bert-base-german-dbmdz-cased",
+    "bert-base-german-dbmdz-uncased",
+    "bert-base-multilingual-cased",
+    "bert-base-multilingual-uncased",
+    "bert-base-uncased",
+    "bert-large-cased",
+    "bert-large-cased-whole-word-masking",
+    "bert-large-cased-whole-word-masking-finetuned-squad",
+    "bert-large-uncased",
+    "bert-large-uncased-whole-word-masking",
+    "bert-large-uncased-whole-word-masking-finetuned-squad",
+    "distilbert-base-cased",
+    "distilbert-base-cased-distilled-squad",
+    "distilbert-base-german-cased",
+    "distilbert-base-multilingual-cased",
+    "distilbert-base-uncased",
+    "distilbert-base-uncased-distilled-squad",
+    "distilbert-base-uncased-finetuned-sst-2-english",
+    "distilgpt2",
+    "distilroberta-base",
+    "gpt2",
+    "gpt2-large",
+    "gpt2-medium",
+    "gpt2-xl",
+    "roberta-base",
+    "roberta-large",
+    "roberta-large-mnli",
+    "xlnet-base-cased",
+    "xlnet-large-cased",
+];
+
+/// Whether a name without an owner is that of a model of the Hub.
+pub fn is_without_owner(name: &str) -> bool {
+    WITHOUT_OWNER.contains(&name)
+}
+
 /// Checks a Hub id: `owner/name`, or a name alone. Returns the reason if it is invalid.
 pub fn check(id: &str) -> Result<(), &'static str> {
     let parts: Vec<&str> = id.split('/').collect();
@@ -56,6 +97,12 @@ mod tests {
         ] {
             assert!(check(id).is_err(), "{id}");
         }
+    }
+
+    #[test]
+    fn names_without_an_owner_are_ids() {
+        assert!(WITHOUT_OWNER.iter().all(|name| check(name).is_ok() && is_without_owner(name)));
+        assert!(!is_without_owner("nope") && !is_without_owner("openai-community/gpt2"));
     }
 
     #[test]

@@ -225,7 +225,13 @@ fn what_cannot_be_had_is_told() {
     let world = World::new("hub_refused", &shelf);
     world.refuses(&["someone/nothing"], &["someone/nothing", "no such model", &shelf.address]);
     // A name alone may have been meant for one that ships.
-    world.refuses(&["en-rf"], &["en-rf", "en-fr-bahdanau"]);
+    shelf.asked();
+    world.refuses(&["en-rf"], &["no model \"en-rf\"", "did you mean 'en-fr'?", "en-fr-bahdanau"]);
+    world.refuses(&["nope"], &["no model \"nope\"", "built-in models: ", "owner/name"]);
+    assert!(shelf.asked().is_empty(), "the Hub is not asked for a name that can be no id");
+    // Those of the first years have no owner.
+    world.refuses(&["gpt2"], &["gpt2", "no such model"]);
+    assert!(!shelf.asked().is_empty());
     assert!(!world.home.join("hub").exists(), "nothing is left of what is not there");
     world.refuses(&["some one"], &["en-fr", "sentence-transformers/all-MiniLM-L6-v2"]);
     world.refuses(&["runs/none"], &["no folder runs/none"]);

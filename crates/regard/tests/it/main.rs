@@ -37,6 +37,7 @@ mod search;
 mod shelf;
 mod shipped;
 mod summarize;
+mod tables;
 mod tiny;
 mod tokenizer;
 mod translate;

@@ -1,19 +1,63 @@
 //! Questions as SQuAD's JSON, or as JSON lines with a context, a question and its answers.
 
 use super::super::findings::{Findings, Place};
-use super::super::table::{self, json_values};
+use super::super::table;
+use super::super::values::{json_values, not_text, plain, whole};
+use super::super::{ColumnNames, Request};
 use super::spans::{Problem, answers, placed, searched};
 use super::{Answer, Question};
+use crate::data::choose::LISTED;
 use crate::say;
 use regard_models::Result;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Names of the fields of a JSON line.
-const CONTEXT: [&str; 5] = ["context", "paragraph", "passage", "text", "document"];
-const QUESTION: [&str; 2] = ["question", "query"];
-const ANSWERS: [&str; 2] = ["answers", "answer"];
+/// Names of the fields of a row.
+pub(super) const CONTEXT: [&str; 5] = ["context", "paragraph", "passage", "text", "document"];
+pub(super) const QUESTION: [&str; 2] = ["question", "query"];
+pub(super) const ANSWERS: [&str; 2] = ["answers", "answer"];
+
+/// Names of the fields of a row: those that flags chose, or the known ones.
+pub(super) struct Fields<'a> {
+    context: Vec<&'a str>,
+    question: Vec<&'a str>,
+    answers: Vec<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    /// The known names.
+    pub fn known() -> Fields<'a> {
+        Fields { context: CONTEXT.into(), question: QUESTION.into(), answers: ANSWERS.into() }
+    }
+
+    fn of(request: &'a Request) -> Fields<'a> {
+        let chosen = |asked: &'a Option<String>, known: Vec<&'a str>| match asked {
+            Some(name) => vec![name.as_str()],
+            None => known,
+        };
+        let Fields { context, question, answers } = Fields::known();
+        Fields {
+            context: chosen(&request.columns.context, context),
+            question: chosen(&request.columns.question, question),
+            answers: chosen(&request.columns.answer, answers),
+        }
+    }
+
+    /// Message about a flag that names no field of a row.
+    fn unknown(row: &Object, request: &Request) -> Option<String> {
+        let ColumnNames { context, question, answer, .. } = &request.columns;
+        let flags = [("context", context), ("question", question), ("answer", answer)];
+        let mut asked = flags.iter().filter_map(|(flag, name)| Some((flag, name.as_deref()?)));
+        let (flag, name) = asked.find(|(_, name)| !row.contains_key(*name))?;
+        let keys: Vec<&str> = row.keys().map(String::as_str).collect();
+        Some(format!(
+            "--{flag}: has no {name:?}; {}its keys are {}",
+            say::did_you_mean(name, &keys),
+            say::list(&keys, LISTED)
+        ))
+    }
+}
 
 /// A question with its context, as it was read.
 pub(super) struct Asked {
@@ -24,20 +68,28 @@ pub(super) struct Asked {
     pub line: Option<u64>,
 }
 
-type Object = Map<String, Value>;
+pub(super) type Object = Map<String, Value>;
 
 /// Reads a file.
-pub(super) fn read(path: &Path, findings: &mut Findings) -> Result<Vec<Asked>> {
+pub(super) fn read(path: &Path, request: &Request, findings: &mut Findings) -> Result<Vec<Asked>> {
     if table::end(path) == "json"
         && let Some((whole, lines)) = squad(path, findings)?
     {
         return Ok(articles(&whole, &lines, path, findings));
     }
+    let fields = Fields::of(request);
     let mut all = vec![];
-    for (line, value) in json_values(path, findings)? {
+    for (at, (line, value)) in json_values(path, findings)?.into_iter().enumerate() {
         let place = Place::line(path, line);
+        if let Value::Object(row) = &value
+            && at == 0
+            && let Some(message) = Fields::unknown(row, request)
+        {
+            findings.error("columns", place, message);
+            return Ok(vec![]);
+        }
         match &value {
-            Value::Object(row) => all.extend(flat(row, place, findings)),
+            Value::Object(row) => all.extend(flat(row, &fields, place, findings)),
             _ => findings.row("JSON", place, "is not a JSON object with a context and a question"),
         }
     }
@@ -52,7 +104,7 @@ type IdLines = HashMap<String, u64>;
 
 /// Reads the articles of SQuAD's JSON; `None` if the file is a list or JSON lines.
 fn squad(path: &Path, findings: &mut Findings) -> Result<Option<(Vec<Value>, IdLines)>> {
-    let text = table::whole(path)?;
+    let text = whole(path)?;
     if !text.trim_ascii_start().starts_with(b"{") {
         return Ok(None);
     }
@@ -65,7 +117,7 @@ fn squad(path: &Path, findings: &mut Findings) -> Result<Option<(Vec<Value>, IdL
         Err(error) if error.to_string().starts_with("trailing characters") => Ok(None),
         Err(error) => {
             let place = Place::line(path, error.line() as u64);
-            let message = format!("is not JSON: {}", table::plain(&error));
+            let message = format!("is not JSON: {}", plain(&error));
             findings.error("JSON", place, message);
             Ok(Some((vec![], IdLines::new())))
         }
@@ -97,13 +149,13 @@ fn articles(
     findings: &mut Findings,
 ) -> Vec<Asked> {
     let mut all = vec![];
-    let whole = Place::whole(path);
+    let (whole, fields) = (Place::whole(path), Fields::known());
     for (number, article) in articles.iter().enumerate() {
         let name = format!("data[{number}]");
         let Some(paragraphs) = article.get("paragraphs").and_then(Value::as_array) else {
             match article {
                 Value::Object(row) if field(row, &CONTEXT).is_some() => {
-                    all.extend(flat(row, whole, findings));
+                    all.extend(flat(row, &fields, whole, findings));
                 }
                 _ => findings.row("missing field", whole, format!("{name} has no \"paragraphs\"")),
             }
@@ -125,7 +177,7 @@ fn articles(
                 let place = Place { file: path, line };
                 let told = id.clone().map_or(name.clone(), |id| format!("question {id:?}"));
                 let read = question.as_object().ok_or(("JSON", "is not an object".to_string()));
-                match read.and_then(|row| asked(row, context, false)) {
+                match read.and_then(|row| asked(row, &fields, context, false)) {
                     Ok((question, note)) => {
                         note.into_iter().for_each(|note| {
                             findings.warn("ambiguous answer", place, format!("{told}: {note}"));
@@ -145,11 +197,16 @@ fn articles(
 }
 
 /// Question of an object that has its context.
-fn flat(row: &Object, place: Place, findings: &mut Findings) -> Option<Asked> {
-    let context = field(row, &CONTEXT).and_then(Value::as_str).unwrap_or_default();
+pub(super) fn flat(
+    row: &Object,
+    fields: &Fields,
+    place: Place,
+    findings: &mut Findings,
+) -> Option<Asked> {
+    let context = field(row, &fields.context).and_then(Value::as_str).unwrap_or_default();
     let read = match context.trim().is_empty() {
-        true => Err(("missing field", "has no \"context\", or an empty one".to_string())),
-        false => asked(row, context, true),
+        true => Err(no_text(row, &fields.context, "context")),
+        false => asked(row, fields, context, true),
     };
     let told = row.get("id").map_or(String::new(), |id| format!("question {:?}: ", text(id)));
     match read {
@@ -172,6 +229,28 @@ fn field<'a>(row: &'a Object, names: &[&str]) -> Option<&'a Value> {
     names.iter().find_map(|name| row.get(*name))
 }
 
+/// Problem of a field that is missing, empty or no text; its flag names another field.
+fn no_text(row: &Object, names: &[&str], flag: &str) -> Problem {
+    let Some(name) = names.iter().find(|name| row.contains_key(**name)) else {
+        let keys: Vec<&str> = row.keys().map(String::as_str).collect();
+        let message = format!(
+            "has no {:?}; its keys are {}: choose one with --{flag}",
+            names[0],
+            say::list(&keys, LISTED)
+        );
+        return ("missing field", message);
+    };
+    match not_text(&row[*name]) {
+        Some(kind) => {
+            let value = say::short(&row[*name].to_string(), 40);
+            let message = format!("{name:?} is {kind}, {value}; need a text, in quotation marks");
+            ("not a text", message)
+        }
+        None if flag == "question" => ("empty question", "the question is empty".into()),
+        None => ("missing field", format!("{name:?} is empty")),
+    }
+}
+
 /// Text of a string or number.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_string())
@@ -181,18 +260,20 @@ fn text(value: &Value) -> String {
 /// With `may_lack`, a question without answers is one that the context does not answer.
 fn asked(
     row: &Object,
+    fields: &Fields,
     context: &str,
     may_lack: bool,
 ) -> Result<(Question, Option<String>), Problem> {
-    let question = field(row, &QUESTION).map(text).unwrap_or_default();
+    let question = field(row, &fields.question).and_then(Value::as_str).unwrap_or_default().trim();
     if question.is_empty() {
-        return Err(("empty question", "the question is empty".into()));
+        return Err(no_text(row, &fields.question, "question"));
     }
+    let question = question.to_string();
     let impossible = row.get("is_impossible").and_then(Value::as_bool) == Some(true);
-    let Some(given) = field(row, &ANSWERS) else {
+    let Some(given) = field(row, &fields.answers) else {
         return match impossible {
             true => Ok((Question { text: question, answers: vec![] }, None)),
-            false => Err(("missing field", "has no \"answers\"".into())),
+            false => Err(no_text(row, &fields.answers, "answer")),
         };
     };
     let given = answers(given, row.get("answer_start"))?;

@@ -1,5 +1,6 @@
 //! Questions about texts that contain the answers.
 
+mod columns;
 mod formats;
 mod spans;
 
@@ -70,13 +71,20 @@ impl Example for Paragraph {
 
 /// Reads the files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
-    let is_json = |path: &Path| ["json", "jsonl", "ndjson"].contains(&end(path).as_str());
-    let files = PartFiles::find(request, &is_json)?;
+    let is_read = |path: &Path| {
+        ["json", "jsonl", "ndjson", "csv", "tsv", "tab", "parquet"].contains(&end(path).as_str())
+    };
+    let files = PartFiles::find(request, &is_read)?;
     let mut ids = Ids::default();
+    let (mut columns, mut reading) = (None, None);
     let mut all = [vec![], vec![], vec![]];
     for (part, paragraphs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
         for path in files.of(part) {
-            collect(formats::read(path, findings)?, path, &mut ids, paragraphs, findings);
+            let asked = match end(path).as_str() {
+                "json" | "jsonl" | "ndjson" => formats::read(path, request, findings)?,
+                _ => columns::read(path, request, &mut columns, &mut reading, findings)?,
+            };
+            collect(asked, path, &mut ids, paragraphs, findings);
         }
     }
     let Some(first) = all[0].first() else { return Ok(None) };
@@ -149,7 +157,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         parts.try_for_each(|(part, name)| write_part(&folder.join(name), part))
     };
     let (task, write) = ("answer", Box::new(write));
-    let reading = Reading::of("squad");
+    let reading = reading.unwrap_or_else(|| Reading::of("squad"));
     Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
 }
 

@@ -234,3 +234,69 @@ fn the_first_of_several_places_is_taken_and_said() {
     let one = found.iter().find(|(context, ..)| context.starts_with("Äh")).unwrap();
     assert_eq!(one.2, [("one".to_string(), 4)]);
 }
+
+/// The same questions in a table, in JSON lines with other names, and in JSON lines.
+#[test]
+fn tables_and_other_names_hold_the_same_questions() {
+    let all = |row: &dyn Fn(usize) -> String| -> String { (0..20).map(row).collect() };
+    let plain = |[context, question, answer]: [&str; 3]| {
+        all(&|i| {
+            let row =
+                json!({context: super::tests::context(i), question: "Where?", answer: "Köln"});
+            format!("{row}\n")
+        })
+    };
+    let chosen = |name: &str, text: &str, columns: [&str; 3]| {
+        with_file(name, text.as_bytes(), |path| {
+            let mut request = Request::new("answer");
+            request.data = vec![path.to_path_buf()];
+            let [context, question, answer] =
+                columns.map(|name| Some(name.to_string()).filter(|name| !name.is_empty()));
+            request.columns.context = context;
+            request.columns.question = question;
+            request.columns.answer = answer;
+            let (import, findings) = import::read(&request).unwrap();
+            (import, findings.text())
+        })
+    };
+    let (import, told) = chosen("a.jsonl", &plain(["context", "question", "answer"]), [""; 3]);
+    let wanted = written(&import.unwrap_or_else(|| panic!("{told}")));
+    assert_eq!(wanted.len(), 20);
+    let names = ["absatz", "frage", "antwort"];
+    let rows =
+        |header: &str| format!("{header}{}", all(&|i| format!("{};Where?;Köln\n", context(i))));
+    for (name, text, columns) in [
+        ("b.jsonl", plain(names), names),
+        ("c.csv", rows("Passage;Question;Answer\n"), [""; 3]),
+        ("d.csv", rows("absatz;frage;antwort\n"), names),
+        ("e.csv", rows(""), ["1", "2", "3"]),
+        ("f.tsv", rows("context;question;answer\n").replace(';', "\t"), [""; 3]),
+    ] {
+        let (import, told) = chosen(name, &text, columns);
+        assert_eq!(written(&import.unwrap_or_else(|| panic!("{name}: {told}"))), wanted, "{name}");
+    }
+    for (name, text, columns, says) in [
+        (
+            "g.jsonl",
+            plain(names),
+            [""; 3],
+            "has no \"context\"; its keys are absatz, antwort, frage",
+        ),
+        (
+            "h.jsonl",
+            plain(names),
+            ["absatz", "frge", ""],
+            "--question: has no \"frge\"; did you mean",
+        ),
+        ("i.csv", rows("absatz;frage;antwort\n"), [""; 3], "--context 1 --question 2 --answer 3"),
+        (
+            "j.jsonl",
+            "{\"context\": \"In Köln.\", \"question\": 5, \"answer\": \"Köln\"}\n".into(),
+            [""; 3],
+            "line 1: \"question\" is a number, 5; need a text",
+        ),
+    ] {
+        let (import, told) = chosen(name, &text, columns);
+        assert!(import.is_none() && told.contains(says), "{name}: {told}");
+    }
+}

@@ -144,7 +144,7 @@ fn flatten(table: &mut Table, findings: &mut Findings) {
             names.iter().map(cell).collect::<Option<Vec<String>>>()
         });
         match cells {
-            Some(cells) => row.cells = cells,
+            Some(cells) => (row.cells, row.other) = (cells, vec![]),
             None => {
                 let message =
                     format!("{NESTED:?} has no text for each of {}", say::list(&names, 8));
@@ -228,6 +228,10 @@ fn rows(table: &Table, columns: &Columns, findings: &mut Findings) -> Vec<Pair> 
         let cell = |role: usize| one_line(&row.cells[columns.of[role][0]]);
         let (source, target) = (cell(0), cell(1));
         let place = Place::line(&table.path, row.line);
+        if let Some(message) = row.not_text(&columns.of.concat(), columns.header.as_deref()) {
+            findings.row("not a text", place, message);
+            continue;
+        }
         match (source.is_empty(), target.is_empty()) {
             (true, _) => findings.row("empty source", place, "the source is empty"),
             (_, true) => findings.row("empty target", place, "the target is empty"),

@@ -179,6 +179,11 @@ fn rows(table: &Table, columns: &Columns, findings: &mut Findings) -> Vec<Pair> 
             cells.filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" ")
         };
         let (query, text, cell) = (cells(0), cells(1), cells(2));
+        let texts = columns.of[..2].concat();
+        if let Some(message) = row.not_text(&texts, columns.header.as_deref()) {
+            findings.row("not a text", place, message);
+            continue;
+        }
         let label = number(&cell).filter(|label| (0.0..=MOST).contains(label));
         match (query.is_empty(), text.is_empty(), label) {
             (true, ..) => findings.row("empty query", place, "the query is empty"),

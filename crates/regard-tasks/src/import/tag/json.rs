@@ -3,8 +3,9 @@
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
 use super::super::reading::Reading;
-use super::super::table::json_values;
+use super::super::values::json_values;
 use super::{Item, Unit, iob, sentence};
+use crate::data::choose::LISTED;
 use crate::import::Request;
 use crate::say;
 use regard_models::Result;
@@ -100,7 +101,7 @@ fn choose(
             false => Err(format!(
                 "--{flag}: has no {asked:?}; {}its keys are {}",
                 say::did_you_mean(asked, &keys),
-                say::list(&keys, 10)
+                say::list(&keys, LISTED)
             )),
         };
     }
@@ -110,7 +111,7 @@ fn choose(
         [] => Err(format!(
             "has none of the keys {}; its keys are {}: choose one with --{flag}",
             known.join(", "),
-            say::list(&keys, 10)
+            say::list(&keys, LISTED)
         )),
         [one, ..] => {
             Err(format!("has {}: choose one, such as --{flag} {one}", found.join(" and ")))

@@ -5,12 +5,11 @@ mod embeddings;
 mod identity;
 mod index;
 mod pipeline;
-mod texts;
 
+pub use crate::import::texts::{FileText, FileTexts, TextChoice};
 pub use embeddings::{Embeddings, Neighbour};
 pub use index::{EXTENSION, Index, IndexFile, IndexOrigin};
 pub use pipeline::{Found, Inputs, Parameters, Response, TOP_K};
-pub use texts::{FileText, FileTexts};
 
 use crate::embed::{self, Embedder, SentencePooling};
 use crate::reader::TextEncoder;

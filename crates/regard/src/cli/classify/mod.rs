@@ -14,8 +14,8 @@ use regard_tasks::classify::{Label, RankedLabels};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
-Predicts labels for texts (TEXT or lines of standard input), images (--image), nodes of a graph or
-whole graphs (--graph). Prints the label, a tab and its probability, one line per text or image;
+Predicts labels for texts (TEXT, lines of standard input, or --file), images (--image), nodes of a
+graph or whole graphs (--graph). Prints the label, a tab and its probability, one line per text or image;
 with --top-k, further pairs on the same line. Only the image classifier `clothes` is built
 in.
 
@@ -24,13 +24,18 @@ Examples:
   regard classify --image shoe.png --top-k 3 --attention attention.png
   regard classify 'A fine film.' --attention-weights --model runs/sst2-words
   regard classify --json --model runs/sst2-words < texts.txt   # your file, one text per line
+  regard classify --file reviews.csv --text title,body --model runs/sst2-words   # your table
   regard classify --graph cora --node 10 --svg graph.svg --model runs/cora-gat
-Train the models of the last three first: regard train sst2-words, regard train cora-gat.
+Train the models of the last four first: regard train sst2-words, regard train cora-gat.
 
 Images: reads PNG, JPEG and IDX files (also .gz). Classifies every image of an IDX file, or only
 number --index. Stops at the first unreadable file; results for earlier files are still printed.
 --attention draws the attention from the pooled token to the patches, combined over all layers
 (attention rollout), or of one head with --head.
+
+Tables: --file reads a CSV (with commas, semicolons, or what a first line sep=; says), TSV or JSON
+lines file, one text per row, in order; --text names the columns. Standard input is a text per line;
+if it looks like a table, that is an error.
 
 Pairs of texts: --pair, with a tab between first and second text.
 
@@ -90,6 +95,9 @@ struct CommonOptions<'a> {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let Flags { model, top_k, text, image, graph, hub } = &flags;
     let asked = CommonOptions { model: model.as_deref(), top_k: *top_k, hub, json: global.json };
+    if image.is_asked() || graph.is_asked() {
+        text.file.refuse("classify", "images and graphs")?;
+    }
     if image.is_asked() {
         image::run(image, &asked, out)
     } else if graph.is_asked() {

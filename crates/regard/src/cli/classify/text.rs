@@ -1,6 +1,7 @@
 //! Classification of texts.
 
 use super::super::inputs::InputError;
+use super::super::texts::{FileFlags, TextSource};
 use super::super::{Outcome, inputs};
 use super::{CommonOptions, line, write_json};
 use crate::models;
@@ -23,6 +24,8 @@ pub struct Flags {
     /// Print the attention weight of each word, largest first (models with attention pooling)
     #[arg(long, alias = "why", conflicts_with = "pair")]
     attention_weights: bool,
+    #[command(flatten)]
+    pub file: FileFlags,
 }
 
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
@@ -30,7 +33,13 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
     let parameters = Parameters { top_k: asked.top_k, output_attentions: flags.attention_weights };
     let mut number = 0;
     let mut unknown = inputs::Unknown::default();
-    inputs::each(&flags.text, asked.json, out, &mut |text, out| {
+    let source = TextSource {
+        given: &flags.text,
+        file: Some(&flags.file),
+        model: asked.model,
+        pairs: flags.pair,
+    };
+    inputs::each(&source, asked.json, out, &mut |text, out| {
         unknown.note(classifier.0.tokenizer(), text);
         let input = match (text.split_once('\t'), flags.pair) {
             (Some((first, second)), true) => {

@@ -2,6 +2,7 @@
 
 mod words;
 
+use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
@@ -70,6 +71,8 @@ pub struct Flags {
     #[arg(long)]
     normalize: bool,
     #[command(flatten)]
+    file: FileFlags,
+    #[command(flatten)]
     hub: Hub,
 }
 
@@ -97,6 +100,7 @@ impl From<How> for SentencePooling {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let of_words = flags.one_hot || flags.similarity || flags.nearest.is_some();
     if of_words || !flags.words.is_empty() || flags.analogy.is_some() {
+        flags.file.refuse("embed", "single words")?;
         return words::run(&flags, global, out);
     }
     let model = flags.model.as_deref();
@@ -110,7 +114,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     // Unsupported pooling of the model is reported before the first text.
     embedder.settings(&parameters)?;
     let mut unknown = inputs::Unknown::default();
-    inputs::each(&flags.text, global.json, out, &mut |text, out| {
+    let source = TextSource {
+        given: &flags.text,
+        file: Some(&flags.file),
+        model: Some(model),
+        pairs: false,
+    };
+    inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(embedder.0.tokenizer(), text);
         let response = embedder.run_one(text.to_string(), &parameters)?;
         if global.json {

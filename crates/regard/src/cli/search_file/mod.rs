@@ -4,6 +4,8 @@
 mod index;
 
 use super::embed::How;
+use super::say::quoted;
+use super::texts::TextSource;
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models::{self, ResolvedModel};
@@ -11,11 +13,15 @@ use crate::show::{self, terminal};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::embed::SentencePooling;
+use regard_tasks::import::texts::looks_like_table;
 use regard_tasks::rerank::Reranker;
 use regard_tasks::say;
-use regard_tasks::search::{FileTexts, Found, Response, Searcher, TOP_K};
+use regard_tasks::search::{FileTexts, Found, Response, Searcher, TOP_K, TextChoice};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+/// Lines of a text that are compared with a table.
+const LINES: usize = 30;
 
 const EXAMPLES: &str = "\
 Finds the lines of FILE, or the cells of a column of its table, whose embeddings have the highest
@@ -27,9 +33,10 @@ Examples (files are your own; models with a slash are downloaded from the Hub):
   regard search faq.jsonl 'forgot my password' --model FOLDER --rerank FOLDER --candidates 100
   regard search notes.txt --json --model FOLDER < queries.txt   # your model; a query on each line
 
-FILE is a table if its name ends in .csv, .tsv or .jsonl, and otherwise a text; .gz may follow.
-Without --column, the column is the only one that is called text, sentence, title, body or the like.
-Empty lines and cells are left out.
+FILE is a table if its name ends in .csv (with commas, semicolons, or what a first line sep=; says),
+.tsv, .jsonl or .json, or if --column is given, and otherwise a text; .gz may follow. Without
+--column, the column is the one that is called text or sentence; else those that are called title,
+body or the like, joined. A note says which. Empty lines and cells are left out.
 
 The first search embeds every text and keeps the embeddings in FILE.regard-index, so that later ones
 embed the query alone. If the file, the column, the model or the pooling has changed, the index is
@@ -57,9 +64,12 @@ pub struct Flags {
     /// (required)
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Column of a table: its name, or its number from 1 if the first row is not a header
-    #[arg(long, value_name = "NAME")]
+    /// Columns of a table, by name or number from 1; several are joined: title,body
+    #[arg(long, value_name = "COLUMNS")]
     column: Option<String>,
+    /// The first row of a table is a text and not a header
+    #[arg(long)]
+    no_header: bool,
     /// Number of results for a query
     #[arg(long, value_name = "N", default_value_t = TOP_K, value_parser = inputs::at_least_one)]
     top_k: usize,
@@ -117,7 +127,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let mut unknown = inputs::Unknown::default();
     let (mut cut, mut first) = (false, true);
     let has_heading = flags.query.len() != 1;
-    inputs::each(&flags.query, global.json, out, &mut |query, out| {
+    let source = TextSource { given: &flags.query, ..TextSource::default() };
+    inputs::each(&source, global.json, out, &mut |query, out| {
         unknown.note(searcher.encoder().tokenizer(), query);
         let nearest = searcher.nearest(query, pooling, &embeddings, candidates)?;
         let text = |row: usize| (texts.texts[row].line, texts.texts[row].text.as_str());
@@ -139,12 +150,30 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 
 /// Reads the texts, and notes which column they are in.
 fn texts(flags: &Flags) -> Result<FileTexts> {
-    let texts = FileTexts::open(inputs::file(&flags.file), flags.column.as_deref())?;
+    let choice = TextChoice {
+        columns: flags.column.as_deref(),
+        flag: "column",
+        header: flags.no_header.then_some(false),
+        ..TextChoice::default()
+    };
+    let texts = FileTexts::open(inputs::file(&flags.file), &choice)?;
     let file = flags.file.display();
-    if let (None, Some(column)) = (&flags.column, &texts.column) {
+    if let Some(column) = &texts.column {
+        let other = if flags.column.is_none() { "; for another one: --column NAME" } else { "" };
+        let header = if texts.has_header { "" } else { ", no header" };
         inputs::note(&format!(
-            "{file}: searching column {:?}; for another one: --column NAME",
-            say::short(column, 40)
+            "{file}: searching column {:?}{header} of {}{other}",
+            say::short(column, 80),
+            say::many(texts.texts.len(), "row")
+        ));
+        return Ok(texts);
+    }
+    let lines: Vec<&str> = texts.texts.iter().take(LINES).map(|text| text.text.as_str()).collect();
+    if let Some(found) = looks_like_table(lines.join("\n").as_bytes(), &[], false) {
+        inputs::note(&format!(
+            "{file}: looks like a table, and each of its lines is searched as a text; to search a \
+             column: --column {}",
+            quoted(&found.text)
         ));
     }
     Ok(texts)

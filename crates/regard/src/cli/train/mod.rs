@@ -38,10 +38,10 @@ Your own data, with examples/reviews.csv of this repository:
   task            --data
 {TASKS}
 A folder with train.*, valid.* and test.* has its own parts. Columns are found by name and content,
-or set by --text, --label, --source, --target and --query. All rows are checked first, and all
-problems are listed with their lines. The recipe is chosen by task, size of the data and --quick
-(at most 2 minutes on two cores), default (15) or --better (90); --set changes it, and the run keeps
-it as recipe.toml. Data are copied to data/ in the run's folder (audio files are not).
+or set by --text, --label, --source, --target, --query, --context, --question and --answer. All rows
+are checked first, and all problems are listed with their lines. The recipe is chosen by task, size
+of the data and --quick (at most 2 minutes on two cores), default (15) or --better (90); --set
+changes it, and the run keeps it as recipe.toml. Data are copied to data/ in the run's folder (audio files are not).
 
 Recipes:
   regard train sort-10 --set train.steps=500 --out runs/try  # points are generated: no data needed

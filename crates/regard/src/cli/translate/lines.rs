@@ -1,11 +1,11 @@
-//! Translation of standard input, line by line, in constant memory.
+//! Translation of standard input or of a file, text by text.
 
+use super::super::texts::TextStream;
 use super::show::TranslationPrinter;
 use super::{Job, Outcome, Unknown, is_stopped, note, note_pieces, note_stopped};
 use anyhow::Result;
 use regard_tasks::Error;
-use regard_tasks::data::Lines;
-use std::io::{BufRead, BufReader, Read, Write, stdin};
+use std::io::Write;
 
 /// Lines buffered per sentence of a batch, so that sentences of similar length can be batched.
 const WINDOW: usize = 32;
@@ -13,15 +13,16 @@ const WINDOW: usize = 32;
 /// Bytes of text after which the buffer is translated.
 const WINDOW_BYTES: usize = 1 << 22;
 
-/// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
-const BUFFER: usize = 1 << 16;
-
-pub fn run(job: &Job, show: &TranslationPrinter, out: &mut dyn Write) -> Result<Outcome> {
-    let mut lines = Lines::new(BufReader::with_capacity(BUFFER, stdin().lock()), "standard input");
+pub fn run(
+    lines: &mut TextStream,
+    job: &Job,
+    show: &TranslationPrinter,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
     let (mut done, mut stopped, mut outcome) = (0, 0, Outcome::Positive);
     let mut unknown = Unknown::default();
     loop {
-        let window = Window::read(&mut lines, WINDOW * job.batch())?;
+        let window = Window::read(lines, WINDOW * job.batch())?;
         if window.texts.is_empty() {
             note_stopped(stopped, done);
             return Ok(outcome);
@@ -57,10 +58,7 @@ struct Window {
 
 impl Window {
     /// Waits for one line, then takes further lines that are already available.
-    fn read<R: Read>(lines: &mut Lines<BufReader<R>>, most: usize) -> Result<Window>
-    where
-        BufReader<R>: BufRead,
-    {
+    fn read(lines: &mut TextStream, most: usize) -> Result<Window> {
         let (mut texts, mut unread, mut bytes) = (vec![], vec![], 0);
         while let Some(line) = lines.next() {
             let (text, why) = match line {
@@ -72,8 +70,7 @@ impl Window {
             bytes += text.len();
             texts.push(text);
             unread.push(why);
-            let waiting = lines.reader().buffer().is_empty();
-            if waiting || texts.len() >= most || bytes >= WINDOW_BYTES {
+            if lines.is_waiting() || texts.len() >= most || bytes >= WINDOW_BYTES {
                 break;
             }
         }

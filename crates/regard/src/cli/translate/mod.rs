@@ -3,8 +3,9 @@
 mod lines;
 mod show;
 
-use super::inputs::{self, Unknown, note};
+use super::inputs::{Unknown, note};
 use super::search::Search;
+use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome};
 use crate::hub::Hub;
 use crate::models;
@@ -80,6 +81,8 @@ pub struct Flags {
     #[arg(long, value_name = "X")]
     coverage_penalty: Option<f32>,
     #[command(flatten)]
+    file: FileFlags,
+    #[command(flatten)]
     hub: Hub,
     #[command(flatten)]
     search: Search,
@@ -127,7 +130,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             );
         }
     }
-    inputs::not_files(&flags.text)?;
+    let source = TextSource {
+        given: &flags.text,
+        file: Some(&flags.file),
+        model: flags.model.as_deref(),
+        pairs: false,
+    };
+    source.check()?;
     let translator: Translator = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut search = flags.search.parameters(translator.defaults(), global.seed)?;
     search.coverage_penalty = flags.coverage_penalty;
@@ -143,7 +152,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let job = Job { translator: &translator, parameters: parameters.clone() };
     let show = TranslationPrinter { translator: &translator, asked, parameters };
     if from_lines {
-        return lines::run(&job, &show, out);
+        return lines::run(&mut source.open()?, &job, &show, out);
     }
     let (mut stopped, mut unknown) = (0, Unknown::default());
     for (i, text) in flags.text.iter().enumerate() {

@@ -1,0 +1,265 @@
+//! Texts that a verb processes one after the other: the lines of standard input or of a file, or
+//! the text columns of a table. The flags are the same for every verb.
+
+use super::inputs::{self, command_without, note};
+use super::say::quoted;
+use crate::models;
+use anyhow::{Result, bail};
+use clap::Args;
+use regard_tasks::Error;
+use regard_tasks::data::Lines;
+use regard_tasks::import::texts::{
+    FileText, FileTexts, LooksLikeTable, TextChoice, is_table_name, looks_like_table,
+    recorded_columns,
+};
+use regard_tasks::say;
+use std::io::{BufRead, BufReader, Read, stdin};
+use std::path::{Path, PathBuf};
+
+/// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
+const BUFFER: usize = 1 << 16;
+/// Heading of these flags in `--help`.
+const HEADING: &str = "Texts of a file";
+
+/// Flags for a file of texts.
+#[derive(Args, Default)]
+#[group(skip)]
+#[command(next_help_heading = HEADING)]
+pub struct FileFlags {
+    /// Texts: the lines of a file, or a column of a table (.csv, .tsv, .jsonl); - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Each line is a text, even if the lines look like the rows of a table
+    #[arg(long)]
+    pub lines: bool,
+    #[command(flatten)]
+    pub table: TableFlags,
+}
+
+impl FileFlags {
+    /// Returns an error if a flag is given where no texts are processed.
+    pub fn refuse(&self, verb: &str, instead: &str) -> Result<()> {
+        match (&self.file, self.lines) {
+            (Some(file), _) => {
+                bail!("{verb}: --file {} is for texts, not for {instead}", file.display())
+            }
+            (None, true) => bail!("{verb}: --lines is for texts, not for {instead}"),
+            (None, false) => Ok(()),
+        }
+    }
+}
+
+/// Flags for the columns of a table.
+#[derive(Args, Default)]
+#[group(skip)]
+#[command(next_help_heading = HEADING)]
+pub struct TableFlags {
+    /// Columns of a table, by name or number from 1; several are joined: title,description
+    /// [default: those of the training, or those with the names of texts]
+    #[arg(long = "text", id = "columns", value_name = "COLUMNS", requires = "file")]
+    pub columns: Option<String>,
+    /// The first row of a table is a text and not a header
+    #[arg(long, requires = "file")]
+    pub no_header: bool,
+}
+
+impl TableFlags {
+    /// Whether a flag says that the file is a table.
+    pub fn is_given(&self) -> bool {
+        self.columns.is_some() || self.no_header
+    }
+
+    /// Reads the texts of a table, one for each row, and notes which columns they are in.
+    pub fn read(&self, file: &Path, model: Option<&str>) -> Result<Vec<FileText>> {
+        let choice = TextChoice {
+            columns: self.columns.as_deref(),
+            flag: "text",
+            header: self.no_header.then_some(false),
+            like: trained_columns(model),
+            keep_empty: true,
+        };
+        let found = match file == Path::new("-") {
+            true => FileTexts::read(stdin().lock(), "standard input", &choice)?,
+            false => FileTexts::open(file, &choice)?,
+        };
+        if let Some(column) = &found.column {
+            let file = if file == Path::new("-") { Path::new("standard input") } else { file };
+            let header = if found.has_header { "" } else { ", no header" };
+            note(&format!(
+                "{}: text: column {}{header}; {}",
+                file.display(),
+                say::short(column, 80),
+                say::many(found.texts.len(), "row")
+            ));
+        }
+        Ok(found.texts)
+    }
+}
+
+/// Text columns of the table that a model was trained with.
+fn trained_columns(model: Option<&str>) -> Vec<String> {
+    match model.map(models::called) {
+        Some(Ok(models::ModelRef::Folder(run))) => recorded_columns(&run),
+        _ => vec![],
+    }
+}
+
+/// Where the texts of a verb come from.
+#[derive(Default)]
+pub struct TextSource<'a> {
+    /// Texts of the command line; without them and a file, standard input is read.
+    pub given: &'a [String],
+    /// Flags for a file; `None` if the verb has none.
+    pub file: Option<&'a FileFlags>,
+    /// Value of `--model`.
+    pub model: Option<&'a str>,
+    /// Whether a text is a pair, with a tab in it.
+    pub pairs: bool,
+}
+
+impl TextSource<'_> {
+    /// Checks the texts of the command line.
+    ///
+    /// # Errors
+    /// If there are texts and a file, or if a text is the name of a file.
+    pub fn check(&self) -> Result<()> {
+        let Some(flags) = self.file else { return inputs::not_files(self.given) };
+        match (&flags.file, self.given) {
+            (_, []) => Ok(()),
+            (None, given) => match given.iter().find(|text| is_table_file(text)) {
+                Some(table) => bail!(
+                    "{table} is a table; need a text. To process a column of it: {} --file {}\n\
+                     To evaluate its rows: regard eval RUN --data {1}",
+                    command_without(given),
+                    quoted(table)
+                ),
+                None => inputs::not_files(given),
+            },
+            (Some(file), [text, ..]) => bail!(
+                "got the text {:?} and --file {}; need one of them",
+                say::short(text, 40),
+                file.display()
+            ),
+        }
+    }
+
+    /// Opens the file or standard input.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or if lines that should be texts are rows of a table.
+    pub fn open(&self) -> Result<TextStream> {
+        let none = FileFlags::default();
+        let FileFlags { file, lines, table } = self.file.unwrap_or(&none);
+        if let Some(file) = file
+            && !lines
+            && (table.is_given() || is_table_name(file))
+        {
+            let rows = table.read(file, self.model)?.into_iter();
+            return Ok(TextStream { texts: Texts::Rows(rows), line: 0 });
+        }
+        if *lines && table.is_given() {
+            bail!("--lines takes each line as a text, and --text or --no-header a table: give one");
+        }
+        let (reader, name): (Box<dyn Read>, &Path) = match file {
+            Some(path) if path != Path::new("-") => (open(path)?, path),
+            _ => (Box::new(stdin().lock()), Path::new("standard input")),
+        };
+        let mut reader = BufReader::with_capacity(BUFFER, reader);
+        if !lines {
+            let first = reader.fill_buf().map_err(Error::io(name))?;
+            let known = trained_columns(self.model);
+            if let Some(found) = looks_like_table(first, &known, self.pairs) {
+                return Err(self.refused(name, file.as_deref(), &found));
+            }
+        }
+        Ok(TextStream { texts: Texts::Lines(Lines::new(reader, name)), line: 0 })
+    }
+
+    /// Error for rows of a table that would be taken for texts, with the command for a column.
+    fn refused(&self, name: &Path, file: Option<&Path>, found: &LooksLikeTable) -> anyhow::Error {
+        let LooksLikeTable { first_line, header, text } = found;
+        let columns = match header.is_empty() {
+            true => String::new(),
+            false => format!(", with the columns {}", say::list(header, 40)),
+        };
+        let looks = format!(
+            "{}: looks like a table{columns}, not like a text on each line; its first line is \
+             {first_line:?}",
+            name.display()
+        );
+        if self.file.is_none() {
+            return anyhow::anyhow!("{looks}. Pass one text on each line");
+        }
+        let (command, text) = (command_without(&[]), quoted(text));
+        let (read, from) = match (file, standard_input()) {
+            (Some(_), _) => (String::new(), String::new()),
+            (None, Some(path)) => (" --file -".into(), format!(" < {}", quoted(path.display()))),
+            (None, None) => (" --file -".to_string(), " < FILE".to_string()),
+        };
+        anyhow::anyhow!(
+            "{looks}\nTo process a column of it: {command}{read} --text {text}{from}\nIf each line \
+             is a text: {command} --lines{from}"
+        )
+    }
+}
+
+/// File that standard input is, where the system tells it.
+fn standard_input() -> Option<PathBuf> {
+    let path = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.is_file())?;
+    let here = std::env::current_dir().ok();
+    let inside = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
+    Some(inside.unwrap_or(path))
+}
+
+fn is_table_file(text: &str) -> bool {
+    is_table_name(Path::new(text)) && Path::new(text).is_file()
+}
+
+/// Opens a file of lines; one whose name ends in `.gz` is decompressed.
+fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
+    Ok(Box::new(regard_tasks::data::stream::open(path)?))
+}
+
+/// Texts that are processed one after the other.
+pub struct TextStream {
+    texts: Texts,
+    line: u64,
+}
+
+enum Texts {
+    Lines(Lines<BufReader<Box<dyn Read>>>),
+    Rows(std::vec::IntoIter<FileText>),
+}
+
+impl TextStream {
+    /// Line of the last text, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Whether the next text may have to be waited for.
+    pub fn is_waiting(&self) -> bool {
+        match &self.texts {
+            Texts::Lines(lines) => lines.reader().buffer().is_empty(),
+            Texts::Rows(rows) => rows.len() == 0,
+        }
+    }
+}
+
+impl Iterator for TextStream {
+    type Item = Result<String, Error>;
+
+    fn next(&mut self) -> Option<Result<String, Error>> {
+        match &mut self.texts {
+            Texts::Lines(lines) => {
+                let text = lines.next();
+                self.line = lines.number();
+                text
+            }
+            Texts::Rows(rows) => rows.next().map(|FileText { line, text }| {
+                self.line = line;
+                Ok(text)
+            }),
+        }
+    }
+}
