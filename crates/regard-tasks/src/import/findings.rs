@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const KEPT: usize = 1000;
 /// Number of findings of one kind that a text lists.
 const LISTED: usize = 5;
-/// Characters of a message about one row, and of a message about the data as a whole, which may
+/// Characters of a message about one line, and of a message about the data as a whole, which may
 /// list columns: a name that is cut off cannot be chosen.
 const SHORT: usize = 300;
 const LONG: usize = 3000;
@@ -157,7 +157,8 @@ impl Findings {
             let of_kind = |each: &&Finding| each.severity == *severity && each.kind == *kind;
             for each in self.kept.iter().filter(of_kind).take(LISTED) {
                 let line = each.line.map_or(String::new(), |line| format!(" line {line}:"));
-                let most = if each.is_row { SHORT } else { LONG };
+                let lists = each.line.is_none() || each.kind == "columns";
+                let most = if lists { LONG } else { SHORT };
                 let message = say::short(&each.message, most);
                 text += &format!("  {}:{line} {message}\n", each.file.display());
             }

@@ -353,7 +353,7 @@ mod tests {
     fn values_that_are_no_texts_are_known() {
         let text = "{\"text\": 5, \"label\": 1}\n{\"text\": \"5\", \"label\": null}\n";
         with_file("n.jsonl", text.as_bytes(), |path| {
-            let table = Table::read(path, &mut Findings::new(false)).unwrap();
+            let table = Table::read(path, None, &mut Findings::new(false)).unwrap();
             let keys = table.keys.as_deref();
             let text = keys.unwrap().iter().position(|key| key == "text").unwrap();
             let said = table.rows[0].not_text(&[text], keys).unwrap();
