@@ -115,6 +115,8 @@ fn a_task_needs_data_and_data_need_a_task() {
         (&["train", "generate", "--data", "news.csv", "--label", "x"], "--label does not apply"),
         (&["train", "classify", "--data", "none.csv"], "none.csv"),
         (&["train", "answer", "--data", "news.csv", "--text", "a"], "--text does not apply"),
+        (&["train", "--resume", "runs/x", "--data", "news.csv"], "cannot be used with '--data"),
+        (&["train", "classify", "--data", "news.csv", "--resume", "x"], "cannot be used with"),
     ] {
         let ran = at(&here, args);
         assert_eq!(ran.code, 2, "{args:?}: {}{}", ran.out, ran.err);

@@ -85,7 +85,7 @@ pub struct Flags {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Continue a run from its newest valid checkpoint: its folder, or its name in runs/
-    #[arg(long, value_name = "RUN", num_args = 0..=1)]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with = "data")]
     resume: Option<Option<String>>,
     /// Train N times with seeds 0, 1, …; evaluate each run and print the mean
     #[arg(long, value_name = "N", conflicts_with_all = ["dump_config"],
