@@ -30,6 +30,7 @@ pub use preset::Effort;
 
 use crate::data::Part;
 use crate::say;
+use crate::train::{LOCK, Lock};
 use regard_models::{Error, Result, checkpoint};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -173,16 +174,28 @@ impl Import {
     /// # Errors
     /// If the folder holds files that no import wrote: they are never replaced.
     pub fn write(&self, folder: &Path) -> Result<()> {
+        self.write_locked(folder).map(drop)
+    }
+
+    /// Writes the parts as [`write`](Import::write) does. Until the lock is dropped, no other
+    /// process replaces them.
+    ///
+    /// # Errors
+    /// Those of [`write`](Import::write), or if another process holds the folder.
+    pub fn write_locked(&self, folder: &Path) -> Result<Lock> {
         let record = folder.join(RECORD);
-        let holds = folder.read_dir().is_ok_and(|mut files| files.next().is_some());
+        let is_other = |entry: &std::fs::DirEntry| entry.file_name() != LOCK;
+        let holds = folder.read_dir().is_ok_and(|files| files.flatten().any(|e| is_other(&e)));
         if holds && !record.is_file() {
             return Err(Error::file(folder, "holds files that no training wrote"));
         }
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        let lock = Lock::acquire(folder)?;
         let mut text = serde_json::to_string_pretty(&self.record).expect("it is plain data");
         text.push('\n');
         checkpoint::write_file(&record, text.as_bytes())?;
-        (self.write)(folder)
+        (self.write)(folder)?;
+        Ok(lock)
     }
 }
 

@@ -287,14 +287,33 @@ pub(super) fn change(run: &Path, step: u64, changed: &[SettingDifference]) -> Re
 pub fn changed_data(folder: &Path, read: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let run = [Some(folder), folder.parent()].into_iter().flatten().find(|run| is_run(run));
     let Some(run) = run.filter(|run| run.join(RUN).exists()) else { return Ok(vec![]) };
-    let changed = |file: &DataFile| {
-        let now = fs::metadata(&file.path).ok().filter(|now| now.is_file());
-        now.is_some_and(|now| {
-            now.len() != file.bytes || sha256(&file.path).ok().as_ref() != Some(&file.sha256)
-        })
-    };
     let known = notes(run)?.files.into_iter().filter(|file| read.contains(&file.path));
-    Ok(known.filter(changed).map(|file| file.path).collect())
+    Ok(known.filter(has_changed).map(|file| file.path).collect())
+}
+
+/// Whether a file has other contents than when it was read; false if it no longer exists.
+fn has_changed(file: &DataFile) -> bool {
+    let now = fs::metadata(&file.path).ok().filter(|now| now.is_file());
+    now.is_some_and(|now| {
+        now.len() != file.bytes || sha256(&file.path).ok().as_ref() != Some(&file.sha256)
+    })
+}
+
+/// Checks that the data files of a run are those that it was trained on.
+///
+/// # Errors
+/// If one has changed, or `run.json` is damaged.
+pub fn check_data(run: &Path) -> Result<()> {
+    match data_files(run)?.into_iter().find(has_changed) {
+        None => Ok(()),
+        Some(DataFile { path, .. }) => {
+            let message = format!(
+                "{} changed after the run was trained on it; restore it, or train in another folder",
+                path.display()
+            );
+            Err(Error::file(run, message))
+        }
+    }
 }
 
 /// Compares files by content only: a data folder may have moved.
@@ -351,6 +370,22 @@ mod tests {
         let said = refuse(Path::new("runs/x"), &found).to_string();
         assert!(said.contains("seed: the run has 1, not 2"), "{said}");
         assert!(said.contains("data.train: the run has nothing, not \"b\""), "{said}");
+    }
+
+    #[test]
+    fn data_that_changed_after_training_are_found() {
+        let run = std::env::temp_dir().join(format!("regard-changed-{}", std::process::id()));
+        fs::create_dir_all(&run).unwrap();
+        let path = run.join("train.csv");
+        fs::write(&path, "one").unwrap();
+        let file = DataFile { path: path.clone(), bytes: 3, sha256: sha256(&path).unwrap() };
+        check_data(&run).unwrap();
+        begin(&run, &Record { recipe: Table::new(), files: vec![file] }).unwrap();
+        check_data(&run).unwrap();
+        fs::write(&path, "two").unwrap();
+        let error = check_data(&run).unwrap_err().to_string();
+        assert!(error.contains("train.csv changed after the run was trained"), "{error}");
+        fs::remove_dir_all(&run).unwrap();
     }
 
     #[test]

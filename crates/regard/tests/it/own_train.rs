@@ -70,6 +70,34 @@ fn one_command_trains_evaluates_and_says_what_is_next() {
 }
 
 #[test]
+fn the_data_of_several_seeds_are_not_replaced() {
+    let here = fresh("own_seeds");
+    fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(60))).unwrap();
+    let flags = ["train", "classify", "--data", "news.csv", "--quick", "--out", "runs/x"];
+    let all = [&flags[..], &SHORT, &["--seeds", "2"]].concat();
+    let ran = at(&here, &all);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let train = here.join("runs/x/data/train.jsonl");
+    let before = fs::read(&train).unwrap();
+    let ran = at(&here, &[&all[..], &["--seed", "2"]].concat());
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    let way = "with the seeds 0, 1, which share the data in runs/x/data. To add seeds: regard \
+               train --resume runs/x --seeds N; for new runs: --out runs/x-2";
+    assert!(ran.err.contains(way), "{}", ran.err);
+    assert_eq!(fs::read(&train).unwrap(), before);
+    // The command of the message adds a seed, with the same data.
+    let ran = at(&here, &["train", "--resume", "runs/x", "--seeds", "3"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("(already trained)"), "{}", ran.err);
+    // Other data than those that a seed was trained on are refused.
+    fs::write(&train, [&before[..], b"{\"text\": \"x\", \"label\": \"money\"}\n"].concat())
+        .unwrap();
+    let ran = at(&here, &["train", "--resume", "runs/x", "--seeds", "3"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    assert!(ran.err.contains("train.jsonl changed after the run was trained"), "{}", ran.err);
+}
+
+#[test]
 fn a_check_writes_nothing() {
     let here = fresh("own_check");
     fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(40))).unwrap();

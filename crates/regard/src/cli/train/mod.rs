@@ -113,7 +113,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         },
         false => Plan::new(&flags, global)?,
     };
-    let Plan { mut recipe, folder, resume } = plan;
+    let Plan { mut recipe, folder, resume, data: _lock } = plan;
     if flags.dump_config {
         match global.json {
             true => write_json(out, &recipe.to_json())?,

@@ -14,7 +14,8 @@ use regard_tasks::import::preset::{self, Choice, Wish};
 use regard_tasks::import::{self, Effort, Finding, IMPORTERS, Import, Request, Severity};
 use regard_tasks::reader::TextEncoder;
 use regard_tasks::recipe::Task;
-use regard_tasks::{say as words, train};
+use regard_tasks::say as words;
+use regard_tasks::train::{self, Lock};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -197,10 +198,11 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
         say("the data are fine; without --dry-run this recipe is trained");
         return Ok(Prepared::Checked(Outcome::Positive));
     }
-    if !flags.dump_config {
-        write_data(&import, &folder)?;
-    }
-    Ok(Prepared::Plan(Plan { recipe, folder, resume: false }))
+    let data = match flags.dump_config {
+        true => None,
+        false => Some(write_data(&import, &folder)?),
+    };
+    Ok(Prepared::Plan(Plan { recipe, folder, resume: false, data }))
 }
 
 /// Longest text that a pretrained model reads, in tokens.
@@ -241,9 +243,21 @@ fn about(import: &Import, chosen: &Choice, effort: Effort) -> String {
     )
 }
 
-/// Writes the data into the folder of the run, which must not hold another run.
-fn write_data(import: &Import, folder: &Path) -> Result<()> {
+/// Writes the data into the folder of the run, which must not hold another run or runs with several
+/// seeds: they share the data.
+fn write_data(import: &Import, folder: &Path) -> Result<Lock> {
     train::check_unlocked(folder)?;
+    let seeds: Vec<String> =
+        train::seed_folders(folder).iter().map(|(seed, _)| seed.to_string()).collect();
+    if !seeds.is_empty() {
+        let shown = quoted(folder.display());
+        bail!(
+            "{shown} holds runs with the seeds {}, which share the data in {shown}/{DATA}. To add \
+             seeds: regard train --resume {shown} --seeds N; for new runs: --out {}",
+            words::list(&seeds, 8),
+            quoted(free(folder).display())
+        );
+    }
     if let Err(error) = train::check_folder(folder, false) {
         match train::is_run(folder) {
             true => bail!(
@@ -254,7 +268,7 @@ fn write_data(import: &Import, folder: &Path) -> Result<()> {
             false => bail!(error),
         }
     }
-    import.write(&folder.join(DATA)).with_context(|| {
+    import.write_locked(&folder.join(DATA)).with_context(|| {
         format!(
             "choose another folder for the run, such as --out {}",
             quoted(free(folder).display())
