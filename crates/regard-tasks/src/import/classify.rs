@@ -1,7 +1,7 @@
 //! Texts with one label each, from tables.
 
+use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
-use super::parts::{self, HeldOut};
 use super::table::{Table, is_table};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
 use crate::data::Part;
@@ -9,7 +9,7 @@ use crate::data::choose::{ColumnSelection, Columns, Spelling, choose};
 use crate::say;
 use regard_models::Result;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::{Table as Keys, Value};
 
@@ -31,6 +31,22 @@ struct Example {
     line: u64,
 }
 
+impl examples::Example for Example {
+    const KEY: &'static str = "text";
+
+    fn key(&self) -> String {
+        text_key(&self.text)
+    }
+
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place::line(&self.file, self.line)
+    }
+}
+
 /// Reads the tables of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let files = PartFiles::find(request, &is_table)?;
@@ -38,7 +54,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let mut read = |part: Part| -> Result<Vec<Example>> {
         let mut all = vec![];
         for path in files.of(part) {
-            all.extend(examples(path, request, &mut columns, findings)?);
+            all.extend(rows(path, request, &mut columns, findings)?);
         }
         Ok(all)
     };
@@ -49,15 +65,14 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     }
     check_labels(&columns, &train, findings);
     let held = files.held_out();
-    let all = divide([train, valid, test], held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide([train, valid, test], true, held, request.seed, findings);
+    check_known(&all, findings);
+    check_parts(&all, 2, findings);
     let counts = label_counts(&all[0]);
     let labels: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
     let sizes = [0, 1, 2].map(|part: usize| all[part].len());
     let mut summary = vec![told(&columns, &labels), split_line(sizes, held, request.seed)];
-    if findings.skipped() > 0 {
-        summary.push(format!("{} left out (--skip-bad)", say::many(findings.skipped(), "row")));
-    }
+    summary.extend(skipped(findings));
     let texts = || all[0].iter().map(|example| example.text.as_str());
     let unspaced = is_unspaced(texts());
     let lengths: Vec<usize> = texts().map(|text| units(text, unspaced)).collect();
@@ -102,7 +117,7 @@ fn percentile(lengths: &[usize], percent: usize) -> usize {
 }
 
 /// Reads a table; the columns are those of the first one.
-fn examples(
+fn rows(
     path: &Path,
     request: &Request,
     like: &mut Option<Columns>,
@@ -199,77 +214,6 @@ fn label_counts(examples: &[Example]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     examples.iter().for_each(|example| *counts.entry(example.label.as_str()).or_default() += 1);
     counts
-}
-
-/// Key by which texts are equal: letters and digits in lower case.
-fn key(text: &str) -> String {
-    let letters = text.chars().filter(|c| c.is_alphanumeric());
-    let key: String = letters.flat_map(char::to_lowercase).collect();
-    if key.is_empty() { text.to_string() } else { key }
-}
-
-/// Splits held-out parts off the training part where none were given.
-fn divide(
-    [train, mut valid, mut test]: [Vec<Example>; 3],
-    held: HeldOut,
-    seed: u64,
-    findings: &mut Findings,
-) -> [Vec<Example>; 3] {
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut strata = vec![];
-    for example in &train {
-        let next = numbers.len();
-        strata.push(*numbers.entry(example.label.clone()).or_insert(next));
-    }
-    let keys: Vec<String> = train.iter().map(|example| key(&example.text)).collect();
-    let assigned = parts::split(&keys, &strata, seed, held);
-    let [mut train, more_valid, more_test] = parts::distribute(train, &assigned);
-    valid.extend(more_valid);
-    test.extend(more_test);
-    // Texts of given parts that are in the training part too.
-    for (part, name) in [(&test, "test"), (&valid, "validation")] {
-        let there: HashMap<String, &Example> =
-            part.iter().map(|example| (key(&example.text), example)).collect();
-        train.retain(|example| match there.get(&key(&example.text)) {
-            Some(twin) => {
-                let message = format!(
-                    "is also on line {} of the {name} part, {}; left out of the training part",
-                    twin.line,
-                    twin.file.display()
-                );
-                let place = Place::line(&example.file, example.line);
-                findings.warn("duplicate across parts", place, message);
-                false
-            }
-            None => true,
-        });
-    }
-    [train, valid, test]
-}
-
-/// Checks that held-out labels are known, and that each part has examples.
-fn check_parts(all: &[Vec<Example>; 3], findings: &mut Findings) {
-    let known: HashSet<&str> = all[0].iter().map(|example| example.label.as_str()).collect();
-    let mut seen: HashSet<&str> = HashSet::new();
-    for example in all[1..].iter().flatten() {
-        if !known.contains(example.label.as_str()) && seen.insert(&example.label) {
-            let names: Vec<&str> = known.iter().copied().collect();
-            let message = format!(
-                "the label {:?} is not in the training part, whose labels are {}",
-                say::short(&example.label, 40),
-                say::list(&names, 8)
-            );
-            findings.error("unknown label", Place::line(&example.file, example.line), message);
-        }
-    }
-    for (part, name) in all.iter().zip(["training", "validation"]) {
-        if part.is_empty()
-            && let Some(any) = all.iter().flatten().next()
-        {
-            let message = format!("no example is left for the {name} part; need more examples");
-            findings.error("too few examples", Place::whole(&any.file), message);
-        }
-    }
 }
 
 /// Notes texts that the model reads only in part.
@@ -403,7 +347,7 @@ mod tests {
             assert_eq!(import.parts[2], 2);
             assert_eq!(import.parts[0] + import.parts[1], 39);
             let told = findings.text();
-            assert!(told.contains("line 2: is also on line 2 of the test part"), "{told}");
+            assert!(told.contains("line 2: its text is also on line 2 of"), "{told}");
             std::fs::write(&test, "label,title,text\nz,New,one\n").unwrap();
             let (import, findings) = import::read(&request).unwrap();
             assert!(import.is_none());

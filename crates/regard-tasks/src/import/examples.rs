@@ -3,7 +3,7 @@
 use super::findings::{Findings, Place};
 use super::parts::{self, HeldOut};
 use crate::say;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// An example of a table or a file.
 pub(super) trait Example {
@@ -18,8 +18,25 @@ pub(super) trait Example {
         self.key()
     }
 
+    /// Returns the label, if examples have one: a split by label has all labels in each part.
+    fn label(&self) -> &str {
+        ""
+    }
+
     /// Returns the place of the example.
     fn place(&self) -> Place<'_>;
+
+    /// Completes a message by what the place does not say.
+    fn tell(&self, message: String) -> String {
+        message
+    }
+
+    /// Says that this example is equal to another.
+    fn equals(&self, twin: &Self) -> String {
+        let Place { file, line } = twin.place();
+        let line = line.map_or("in".into(), |line| format!("on line {line} of"));
+        format!("its {} is also {line} {}", Self::KEY, file.display())
+    }
 }
 
 /// Key by which texts are equal: letters and digits in lower case.
@@ -37,40 +54,65 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Splits held-out parts off the training part where none were given, and leaves examples that are
-/// held out too out of the training part.
+/// held out too out of the training part. With `by_label`, each part has all labels.
 pub(super) fn divide<E: Example>(
     [train, mut valid, mut test]: [Vec<E>; 3],
+    by_label: bool,
     held: HeldOut,
     seed: u64,
     findings: &mut Findings,
 ) -> [Vec<E>; 3] {
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let mut strata = vec![];
+    for example in &train {
+        let (label, next) = (if by_label { example.label() } else { "" }, numbers.len());
+        strata.push(*numbers.entry(label).or_insert(next));
+    }
     let keys: Vec<String> = train.iter().map(Example::group).collect();
-    let assigned = parts::split(&keys, &vec![0; keys.len()], seed, held);
+    let assigned = parts::split(&keys, &strata, seed, held);
     let [mut train, more_valid, more_test] = parts::distribute(train, &assigned);
     valid.extend(more_valid);
     test.extend(more_test);
     for (part, name) in [(&test, "test"), (&valid, "validation")] {
-        let there: HashMap<String, &E> =
-            part.iter().map(|example| (example.key(), example)).collect();
-        train.retain(|example| {
-            let Some(twin) = there.get(&example.key()) else { return true };
-            let Place { file, line } = twin.place();
-            let line = line.map_or(String::new(), |line| format!(" on line {line} of"));
-            let message = format!(
-                "its {} is also{line} {} in the {name} part; left out of the training part",
-                E::KEY,
-                file.display()
-            );
-            findings.warn("duplicate across parts", example.place(), message);
-            false
-        });
+        leave_out(&mut train, part, name, findings);
     }
     [train, valid, test]
 }
 
-/// Checks that the training and the validation part have examples.
-pub(super) fn check_parts<E: Example>(all: &[Vec<E>; 3], findings: &mut Findings) {
-    for (part, name) in all.iter().zip(["training", "validation"]) {
+/// Leaves examples out of the training part that are in a held-out part.
+fn leave_out<E: Example>(train: &mut Vec<E>, part: &[E], name: &str, findings: &mut Findings) {
+    let there: HashMap<String, &E> = part.iter().map(|example| (example.key(), example)).collect();
+    train.retain(|example| {
+        let Some(twin) = there.get(&example.key()) else { return true };
+        let message =
+            format!("{} in the {name} part; left out of the training part", example.equals(twin));
+        findings.warn("duplicate across parts", example.place(), example.tell(message));
+        false
+    });
+}
+
+/// Checks that the labels of held-out examples are in the training part.
+pub(super) fn check_known<E: Example>(all: &[Vec<E>; 3], findings: &mut Findings) {
+    let known: BTreeSet<&str> = all[0].iter().map(Example::label).collect();
+    let names: Vec<&str> = known.iter().copied().collect();
+    let mut seen: HashSet<&str> = HashSet::new();
+    for example in all[1..].iter().flatten() {
+        let label = example.label();
+        if !known.contains(label) && seen.insert(label) {
+            let message = format!(
+                "the label {:?} is not in the training part, whose labels are {}",
+                say::short(label, 40),
+                say::list(&names, 8)
+            );
+            findings.error("unknown label", example.place(), example.tell(message));
+        }
+    }
+}
+
+/// Checks that the parts have examples. `needed` is how many of the parts a task needs, of training,
+/// validation and test.
+pub(super) fn check_parts<E: Example>(all: &[Vec<E>; 3], needed: usize, findings: &mut Findings) {
+    for (part, name) in all.iter().zip(["training", "validation", "test"]).take(needed) {
         if part.is_empty()
             && let Some(any) = all.iter().flatten().next()
         {
@@ -137,13 +179,13 @@ mod tests {
         let held = HeldOut { valid: true, test: false };
         let train = ["One.", "two", "three", "four"].into_iter().zip(1..);
         let train = train.map(|(text, line)| Text(text, line)).collect();
-        let all = divide([train, vec![], vec![Text("one", 7)]], held, 0, &mut findings);
+        let all = divide([train, vec![], vec![Text("one", 7)]], false, held, 0, &mut findings);
         assert_eq!(all.each_ref().map(Vec::len).iter().sum::<usize>(), 4);
         assert!(all[0].iter().all(|text| text.0 != "One."));
         assert_eq!((all[1].len(), all[2].len()), (1, 1));
-        check_parts(&all, &mut findings);
+        check_parts(&all, 2, &mut findings);
         assert!(!findings.has_errors());
-        check_parts(&[vec![Text("a", 1)], vec![], vec![]], &mut findings);
+        check_parts(&[vec![Text("a", 1)], vec![], vec![]], 2, &mut findings);
         assert!(findings.text().contains("no example is left for the validation part"));
     }
 

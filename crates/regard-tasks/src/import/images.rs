@@ -1,5 +1,6 @@
 //! Images with one label each, from folders or tables, resized to one size.
 
+use super::examples::{check_known, check_parts, divide};
 use super::findings::{Findings, Place};
 use super::media::{self, Example, Found, Item, Media};
 use super::{DataSize, Draft, Request, split_line};
@@ -83,8 +84,10 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(None);
     }
     media::check_labels(&train, findings);
-    let all = media::divide([train, valid, test], true, held, request.seed, findings);
-    media::check_parts(&all, true, PARTS.len(), findings);
+    media::contradictions([&train, &valid, &test], findings);
+    let all = divide([train, valid, test], true, held, request.seed, findings);
+    check_known(&all, findings);
+    check_parts(&all, PARTS.len(), findings);
     let pictures = || all.iter().flatten().map(|example| &example.content);
     let coloured = pictures().filter(|picture| picture.colour).count();
     let channels = if coloured > 0 { 3 } else { 1 };

@@ -87,8 +87,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let by_article = titles.iter().filter(|title| !title.is_empty()).count() >= ARTICLES;
     all[0].iter_mut().for_each(|paragraph| paragraph.by_article = by_article);
     let held = files.held_out();
-    let all = divide(all, held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide(all, false, held, request.seed, findings);
+    check_parts(&all, 2, findings);
     let sizes = all.each_ref().map(|part| questions(part).count());
     let answerable =
         |part: &[Paragraph]| questions(part).filter(|(_, q)| !q.answers.is_empty()).count();

@@ -5,13 +5,13 @@
 //! |---|---|
 //! | `folders` | a sub-folder for each label |
 //! | `tables` | a table of paths and labels |
-//! | `divide` | the split, and checks of labels and parts |
+//! | `labels` | files that were read, and checks of their labels |
 
-mod divide;
 mod folders;
+mod labels;
 mod tables;
 
-pub(super) use divide::{Example, check_labels, check_parts, counted, divide};
+pub(super) use labels::{Example, check_labels, contradictions, counted};
 
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;

@@ -88,8 +88,8 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         say::short(&first.target, 40)
     )];
     summary.extend(notes);
-    let all = divide(parts, held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide(parts, false, held, request.seed, findings);
+    check_parts(&all, 2, findings);
     let sizes = all.each_ref().map(Vec::len);
     summary.push(split_line(sizes, held, request.seed));
     let lengths = Lengths::of(&all[0]);

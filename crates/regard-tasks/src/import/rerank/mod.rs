@@ -75,8 +75,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(None);
     }
     let held = files.held_out();
-    let all = divide(all, held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide(all, false, held, request.seed, findings);
+    check_parts(&all, 2, findings);
     check_labels(&all, findings);
     let sizes = all.each_ref().map(Vec::len);
     let queries = |part: &[Pair]| by_query(part).len();
