@@ -67,7 +67,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let held = files.held_out();
     let all = divide([train, valid, test], true, held, request.seed, findings);
     check_known(&all, findings);
-    check_parts(&all, 2, findings);
+    check_parts(&all, 2, held, findings);
     let counts = label_counts(&all[0]);
     let labels: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
     let sizes = [0, 1, 2].map(|part: usize| all[part].len());

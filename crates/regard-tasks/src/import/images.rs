@@ -87,7 +87,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     media::contradictions([&train, &valid, &test], findings);
     let all = divide([train, valid, test], true, held, request.seed, findings);
     check_known(&all, findings);
-    check_parts(&all, PARTS.len(), findings);
+    check_parts(&all, PARTS.len(), held, findings);
     let pictures = || all.iter().flatten().map(|example| &example.content);
     let coloured = pictures().filter(|picture| picture.colour).count();
     let channels = if coloured > 0 { 3 } else { 1 };

@@ -33,6 +33,7 @@ use crate::say;
 use crate::train::{LOCK, Lock};
 use regard_models::{Error, Result, checkpoint};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -334,6 +335,11 @@ pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
             return Err(Error::io(path)(why));
         }
     }
+    check_different(&[
+        ("data", &request.data),
+        ("valid", &request.valid),
+        ("test", &request.test),
+    ])?;
     let mut findings = Findings::new(request.skip_bad);
     let mut draft = (importer.read)(request, &mut findings)?;
     if let (Some(draft), true) = (&mut draft, task != request.task) {
@@ -346,6 +352,24 @@ pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
         Import { record: ImportRecord::new(request, &import), ..import }
     });
     Ok((import, findings))
+}
+
+/// Checks that no file is given twice, in one part or in two.
+fn check_different(parts: &[(&str, &Vec<PathBuf>)]) -> Result<()> {
+    let mut seen: HashMap<PathBuf, &str> = HashMap::new();
+    for (part, path) in parts.iter().flat_map(|(part, all)| all.iter().map(move |p| (*part, p))) {
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if let Some(first) = seen.insert(real, part) {
+            let twice = match first == part {
+                true => format!("--{part} names it twice"),
+                false => {
+                    format!("it is given as --{first} and as --{part}: a part must have its own")
+                }
+            };
+            return Err(Error::file(path, twice));
+        }
+    }
+    Ok(())
 }
 
 /// Names of the files of a folder, for each part.
@@ -560,6 +584,19 @@ mod tests {
         let error = read(&Request::new("clasify")).err().unwrap().to_string();
         assert!(error.contains("did you mean 'classify'?"), "{error}");
         assert!(read(&Request::new("classify")).err().unwrap().to_string().contains("--data"));
+    }
+
+    #[test]
+    fn a_file_in_two_parts_is_refused() {
+        crate::data::scratch::with_file("a.txt", b"some text\n", |path| {
+            let mut request = Request::new("generate");
+            (request.data, request.valid) = (vec![path.into()], vec![path.into()]);
+            let error = read(&request).err().unwrap().to_string();
+            assert!(error.contains("a.txt: it is given as --data and as --valid"), "{error}");
+            (request.data, request.valid) = (vec![path.into(), path.into()], vec![]);
+            let error = read(&request).err().unwrap().to_string();
+            assert!(error.contains("--data names it twice"), "{error}");
+        });
     }
 
     #[test]

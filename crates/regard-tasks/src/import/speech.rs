@@ -79,7 +79,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     if labelled {
         check_known(&all, findings);
     }
-    check_parts(&all, 2, findings);
+    check_parts(&all, 2, held, findings);
     let sizes = all.each_ref().map(Vec::len);
     let rate = rate(&all);
     let mut summary = vec![told, why];

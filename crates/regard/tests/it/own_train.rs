@@ -98,6 +98,18 @@ fn the_data_of_several_seeds_are_not_replaced() {
 }
 
 #[test]
+fn a_given_part_without_good_rows_is_refused() {
+    let here = fresh("own_empty_part");
+    fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(60))).unwrap();
+    fs::write(here.join("test.csv"), "category,title,text\n,A title,A text\n").unwrap();
+    let flags = ["train", "classify", "--data", "news.csv", "--test", "test.csv", "--skip-bad"];
+    let ran = at(&here, &[&flags[..], &["--quick"]].concat());
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    assert!(ran.err.contains("no example is left of the test part that was given"), "{}", ran.err);
+    assert!(!here.join("runs").exists());
+}
+
+#[test]
 fn a_check_writes_nothing() {
     let here = fresh("own_check");
     fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(40))).unwrap();

@@ -88,7 +88,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     all[0].iter_mut().for_each(|paragraph| paragraph.by_article = by_article);
     let held = files.held_out();
     let all = divide(all, false, held, request.seed, findings);
-    check_parts(&all, 2, findings);
+    check_parts(&all, 2, held, findings);
     let sizes = all.each_ref().map(|part| questions(part).count());
     let answerable =
         |part: &[Paragraph]| questions(part).filter(|(_, q)| !q.answers.is_empty()).count();

@@ -89,7 +89,7 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
     )];
     summary.extend(notes);
     let all = divide(parts, false, held, request.seed, findings);
-    check_parts(&all, 2, findings);
+    check_parts(&all, 2, held, findings);
     let sizes = all.each_ref().map(Vec::len);
     summary.push(split_line(sizes, held, request.seed));
     let lengths = Lengths::of(&all[0]);

@@ -76,7 +76,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     }
     let held = files.held_out();
     let all = divide(all, false, held, request.seed, findings);
-    check_parts(&all, 2, findings);
+    check_parts(&all, 2, held, findings);
     check_labels(&all, findings);
     let sizes = all.each_ref().map(Vec::len);
     let queries = |part: &[Pair]| by_query(part).len();

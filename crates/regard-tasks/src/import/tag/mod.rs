@@ -83,7 +83,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     check_labels(&all[0], findings);
     let held = files.held_out();
     let all = divide(all, false, held, request.seed, findings);
-    check_parts(&all, 2, findings);
+    check_parts(&all, 2, held, findings);
     let known: HashSet<&str> = all[0].iter().flat_map(Item::labels).collect();
     for (item, label) in
         all[1..].iter().flatten().flat_map(|item| item.labels().map(move |l| (item, l)))

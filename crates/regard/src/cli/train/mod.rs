@@ -13,7 +13,7 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use own::OwnFlags;
+use own::{OwnFlags, OwnMetrics};
 use plan::Plan;
 use regard_tasks::import;
 use regard_tasks::recipe::{Origin, Task};
@@ -138,9 +138,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let outcome = if best.is_some() { Outcome::Positive } else { Outcome::Interrupted };
     if global.json {
         let resume = best.is_none().then_some(&hint[..]);
-        let test = (own::is_own(&folder) && best.is_some()).then(|| own::metrics(&folder));
-        let test = test.transpose()?;
-        write_json(out, &Ended { step, best, end: what, folder: &folder, resume, test })?;
+        let metrics = (own::is_own(&folder) && best.is_some()).then(|| own::metrics(&folder));
+        let OwnMetrics { valid, test } = metrics.transpose()?.unwrap_or_default();
+        write_json(out, &Ended { step, best, end: what, folder: &folder, resume, valid, test })?;
         return Ok(outcome);
     }
     let minutes = show.began.elapsed().as_secs_f64() / 60.0;
@@ -180,6 +180,9 @@ struct Ended<'a> {
     folder: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<&'a str>,
+    /// Metrics of the validation part, after training on own data without a test part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid: Option<BTreeMap<&'static str, f64>>,
     /// Metrics of the test part, after training on own data.
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<BTreeMap<&'static str, f64>>,

@@ -10,6 +10,7 @@ use crate::{models, recipe};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use regard_models::text::Head;
+use regard_tasks::data::Part;
 use regard_tasks::import::preset::{self, Choice, Wish};
 use regard_tasks::import::{self, Effort, Finding, IMPORTERS, Import, Request, Severity};
 use regard_tasks::reader::TextEncoder;
@@ -354,10 +355,22 @@ pub fn is_own(folder: &Path) -> bool {
     folder.join(DATA).join(import::RECORD).is_file()
 }
 
-/// Returns the metrics of a finished run on its test part.
-pub fn metrics(folder: &Path) -> Result<BTreeMap<&'static str, f64>> {
-    let marks = eval::of_run(folder)?.report.marks;
-    Ok(marks.into_iter().map(|mark| (mark.name, mark.value)).collect())
+/// Metrics of a finished run on the part that was evaluated.
+#[derive(Default)]
+pub struct OwnMetrics {
+    pub valid: Option<BTreeMap<&'static str, f64>>,
+    pub test: Option<BTreeMap<&'static str, f64>>,
+}
+
+/// Returns the metrics of a finished run on its test part, or on its validation part if it has no
+/// test part.
+pub fn metrics(folder: &Path) -> Result<OwnMetrics> {
+    let report = eval::of_run(folder)?.report;
+    let marks = report.marks.into_iter().map(|mark| (mark.name, mark.value)).collect();
+    Ok(match report.part {
+        Some(Part::Valid) => OwnMetrics { valid: Some(marks), test: None },
+        _ => OwnMetrics { valid: None, test: Some(marks) },
+    })
 }
 
 /// Evaluates a finished run on its test part, and prints what to do next.
