@@ -17,6 +17,8 @@ use toml::{Table as Keys, Value};
 const SAMPLE: usize = 1000;
 /// A label that has this many times the examples of another is an imbalance worth a warning.
 const IMBALANCE: usize = 20;
+/// Most labels: an evaluation holds a table of all pairs, 200 MB for this many.
+const MOST_LABELS: usize = 5000;
 /// Number of rows above which a label column of mostly different values must be text.
 const ENOUGH: usize = 20;
 
@@ -174,6 +176,16 @@ fn check_labels(columns: &Columns, train: &[Example], findings: &mut Findings) {
         findings.error("swapped columns", Place::line(file, train[0].line), message);
         return;
     }
+    if different > MOST_LABELS {
+        let message = format!(
+            "column {name} has {} different labels, need at most {}: an evaluation counts each \
+             pair of them",
+            say::count(different),
+            say::count(MOST_LABELS)
+        );
+        findings.error("too many labels", Place::line(file, train[0].line), message);
+        return;
+    }
     if different == 1 {
         let message = format!("every row has the label {:?}", say::short(&train[0].label, 40));
         findings.error("one label", Place::line(file, train[0].line), message);
@@ -321,6 +333,13 @@ mod tests {
             let (import, told) = check(name, &text);
             assert!(import.is_none() && told.contains(wanted), "{name}: {wanted}: {told}");
         }
+    }
+
+    #[test]
+    fn thousands_of_labels_are_refused() {
+        let rows: String = (0..15_003).map(|i| format!("n{},text {i}\n", i % 5001)).collect();
+        let (import, told) = check("many.csv", &format!("label,text\n{rows}"));
+        assert!(import.is_none() && told.contains("has 5,001 different labels"), "{told}");
     }
 
     #[test]

@@ -79,6 +79,13 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(None);
     };
     let side = request.image_size.unwrap_or_else(|| chosen_side(&parts));
+    for items in &parts {
+        // Before they are read: all images are held in memory. A fifth may be held out.
+        if items.len().saturating_mul(side * side) > MOST / 4 * 5 {
+            too_large(items.len(), side * side, items[0].place(), findings);
+            return Ok(None);
+        }
+    }
     let [train, valid, test] = parts.map(|items| pictures(items, side, findings));
     if train.is_empty() {
         return Ok(None);
@@ -207,12 +214,16 @@ fn pictures(items: Vec<Item>, side: usize, findings: &mut Findings) -> Vec<Examp
 /// Notes a part that is larger than a file of images can be.
 fn too_many(all: &[Vec<Example<Picture>>; 3], area: usize, findings: &mut Findings) {
     for part in all.iter().filter(|part| part.len().saturating_mul(area) > MOST) {
-        let message = format!(
-            "{} images of {area} bytes are more than {MOST} bytes; set a smaller --image-size",
-            say::count(part.len())
-        );
-        findings.error("too many pixels", Place::whole(part[0].item.place().file), message);
+        too_large(part.len(), area, part[0].item.place(), findings);
     }
+}
+
+fn too_large(count: usize, area: usize, place: Place, findings: &mut Findings) {
+    let message = format!(
+        "{} images of at least {area} bytes are more than {MOST} bytes; set a smaller --image-size",
+        say::count(count)
+    );
+    findings.error("too many pixels", Place::whole(place.file), message);
 }
 
 /// Phrase about the sizes of the files, columns × rows, and of the resized images.
