@@ -143,6 +143,7 @@ fn rows(
         }
     };
     table.take_header(columns.header.is_some(), findings);
+    table.take_nested(&[&columns.text[..], &[columns.label]].concat(), findings);
     let mut all = vec![];
     for row in &table.rows {
         let place = Place::line(path, row.line);

@@ -212,7 +212,7 @@ mod tests {
             cells: text.split('|').map(str::to_string).collect(),
         };
         let rows = [row(1, first), row(2, "a|b|c")].into();
-        let table = Table { path: "x.tsv".into(), keys: None, rows };
+        let table = Table { path: "x.tsv".into(), keys: None, rows, nested: vec![] };
         let role = |flag, asked, names| Role { flag, asked, names, several: false };
         let roles = [
             role("source", source, vec![&["source", "text"][..]]),

@@ -7,7 +7,7 @@ use crate::data::stream::Lines;
 use crate::say;
 use regard_models::{Error, Result};
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 const GLIMPSE: usize = 1 << 16;
 /// Largest JSON file that is one array, in bytes: it is held in memory as a whole.
 const WHOLE: u64 = 1 << 30;
+/// Line ends of a cell above which a quotation mark may be missing.
+const LONG: usize = 100;
+/// Most different keys of the objects of a table: each is a column of every row.
+const MOST_KEYS: usize = 1000;
 /// Ends of file names that are tables.
 pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
 
@@ -26,6 +30,8 @@ pub(crate) struct Table {
     /// be a header.
     pub keys: Option<Vec<String>>,
     pub rows: VecDeque<Row>,
+    /// Lines and columns of JSON lists and objects.
+    pub nested: Vec<(u64, usize)>,
 }
 
 /// A row of a table.
@@ -57,7 +63,12 @@ impl Table {
         let glimpse = glimpse(path)?;
         if let Some(message) = foreign(&glimpse) {
             findings.error("encoding", Place::whole(path), message);
-            return Ok(Table { path: path.into(), keys: None, rows: VecDeque::new() });
+            return Ok(Table {
+                path: path.into(),
+                keys: None,
+                rows: VecDeque::new(),
+                nested: vec![],
+            });
         }
         let table = match end(path).as_str() {
             "csv" => Table::columns(path, comma(&glimpse), findings)?,
@@ -88,14 +99,34 @@ impl Table {
                     let place = Place::line(path, lines.number());
                     findings.row("encoding", place, "has a NUL byte: this is not a text file");
                 }
-                Ok(Some(cells)) => rows.push_back(Row { line: lines.number(), cells }),
+                Ok(Some(cells)) => {
+                    let line = lines.number();
+                    let breaks = |cell: &String| cell.matches('\n').count();
+                    let most = cells.iter().map(breaks).max().unwrap_or(0);
+                    if most > LONG {
+                        let message = format!(
+                            "a text in quotation marks with {most} line ends is before this; if it \
+                             is not one text, a quotation mark is missing"
+                        );
+                        findings.warn("quotation marks", Place::line(path, line), message);
+                    }
+                    rows.push_back(Row { line, cells });
+                }
                 Ok(None) => break,
                 Err(error) => {
                     let text = error.to_string();
                     let encoding = text.contains("not UTF-8");
                     bad += usize::from(encoding);
                     let kind = if encoding { "encoding" } else { "quotation marks" };
-                    findings.reader(kind, path, &error);
+                    let first = text.rsplit_once(" of line ").and_then(|(_, n)| n.parse().ok());
+                    match first {
+                        // Which of the lines are rows is unknown, so that none can be left out.
+                        Some(first) => {
+                            let count = 1 + lines.number().saturating_sub(first);
+                            findings.reader_of_file(kind, path, &error, count);
+                        }
+                        None => findings.reader(kind, path, &error),
+                    }
                     // An error of the reader itself repeats for ever.
                     if lines.number() == before {
                         break;
@@ -110,34 +141,61 @@ impl Table {
         } else if bad > 0 {
             findings.warn("encoding", Place::whole(path), encoding_hint(path)?);
         }
-        Ok(Table { path: path.into(), keys: None, rows })
+        Ok(Table { path: path.into(), keys: None, rows, nested: vec![] })
     }
 
-    /// Objects as rows: the keys of the first one are the columns.
+    /// Objects as rows: all their keys are the columns, and a key that an object lacks is an empty
+    /// cell.
     fn of_values(path: &Path, values: Vec<(u64, Value)>, findings: &mut Findings) -> Table {
-        let mut keys: Option<Vec<String>> = None;
-        let mut rows = VecDeque::new();
+        let (mut keys, mut known): (Vec<String>, HashMap<String, usize>) = Default::default();
+        let mut objects = vec![];
         for (line, value) in values {
             let place = Place::line(path, line);
             let Value::Object(object) = value else {
                 findings.row("JSON", place, "is not a JSON object, such as {\"text\": …}");
                 continue;
             };
-            let keys = keys.get_or_insert_with(|| object.keys().cloned().collect());
-            let lacking: Vec<&String> = keys.iter().filter(|k| !object.contains_key(*k)).collect();
-            if let Some(lacking) = lacking.first() {
-                let names: Vec<&str> = object.keys().map(String::as_str).collect();
-                let message = format!(
-                    "has no {lacking:?}, which the first object has; its keys are {}",
-                    say::list(&names, 10)
-                );
-                findings.row("missing field", place, message);
-                continue;
+            for key in object.keys().filter(|key| !known.contains_key(*key)).collect::<Vec<_>>() {
+                known.insert(key.clone(), keys.len());
+                keys.push(key.clone());
             }
-            let cells = keys.iter().map(|key| cell(&object[key])).collect();
-            rows.push_back(Row { line, cells });
+            if keys.len() > MOST_KEYS {
+                let message = format!("the objects have more than {MOST_KEYS} different keys");
+                findings.error("JSON", place, message);
+                break;
+            }
+            objects.push((line, object));
         }
-        Table { path: path.into(), keys: Some(keys.unwrap_or_default()), rows }
+        let mut table =
+            Table { path: path.into(), keys: None, rows: VecDeque::new(), nested: vec![] };
+        for (line, object) in objects {
+            let mut cells = vec![String::new(); keys.len()];
+            for (key, value) in &object {
+                cells[known[key]] = cell(value);
+                if value.is_array() || value.is_object() {
+                    table.nested.push((line, known[key]));
+                }
+            }
+            table.rows.push_back(Row { line, cells });
+        }
+        Table { keys: Some(keys), ..table }
+    }
+
+    /// Removes rows with a list or an object in one of the chosen columns, which are noted.
+    pub fn take_nested(&mut self, columns: &[usize], findings: &mut Findings) {
+        let chosen = self.nested.iter().filter(|(_, column)| columns.contains(column));
+        let bad: HashMap<u64, usize> = chosen.copied().collect();
+        let (keys, path) = (self.keys.clone().unwrap_or_default(), self.path.clone());
+        self.rows.retain(|row| {
+            let Some(column) = bad.get(&row.line) else { return true };
+            let message = format!(
+                "{:?} is {}, need a text or a number",
+                keys[*column],
+                say::short(&row.cells[*column], 60)
+            );
+            findings.row("list", Place::line(&path, row.line), message);
+            false
+        });
     }
 
     /// Returns the first rows, from which columns are chosen.
@@ -372,12 +430,58 @@ mod tests {
         }
         let (rows, told) =
             read("b.jsonl", b"{\"text\": \"a\", \"n\": 1}\n[1]\n{\"text\"\n{\"n\": 2}\n");
-        assert_eq!(rows, [(1, vec!["a".to_string(), "1".into()])]);
-        for part in
-            ["line 2: is not a JSON object", "line 3: is not JSON", "line 4: has no \"text\""]
-        {
+        assert_eq!(rows[0], (1, vec!["a".to_string(), "1".into()]));
+        assert_eq!(rows[1], (4, vec![String::new(), "2".into()]), "a key may be missing");
+        for part in ["line 2: is not a JSON object", "line 3: is not JSON"] {
             assert!(told.contains(part), "{part}: {told}");
         }
+    }
+
+    /// Rows that a stray quotation mark hides are never left out as one row.
+    #[test]
+    fn a_missing_quotation_mark_is_an_error_of_the_file() {
+        let rows = "fine,x\n".repeat(40);
+        for (middle, wanted) in [
+            ("\"Great film,pos\n", "within the quotation marks of line 42; 41 lines cannot be"),
+            ("\"one\ntwo\"three,x\n", "after the quotation marks of line 42; 2 lines cannot"),
+            ("\"one\n\u{fffd}\nend\",x\n", "the line is within the quotation marks of line 42"),
+        ] {
+            let text = format!("text,label\n{rows}{middle}{rows}");
+            let bytes: Vec<u8> = match middle.contains('\u{fffd}') {
+                true => text
+                    .replace('\u{fffd}', "\u{1}")
+                    .bytes()
+                    .map(|b| if b == 1 { 0xff } else { b })
+                    .collect(),
+                false => text.into_bytes(),
+            };
+            with_file("a.csv", &bytes, |path| {
+                let mut findings = Findings::new(true);
+                Table::read(path, &mut findings).unwrap();
+                let told = findings.text();
+                assert!(findings.has_errors() && told.contains(wanted), "{wanted}: {told}");
+            });
+        }
+        let long = format!("text,label\n\"{}\",x\n", "a line\n".repeat(120));
+        assert!(
+            read("b.csv", long.as_bytes())
+                .1
+                .contains("a text in quotation marks with 120 line ends")
+        );
+    }
+
+    #[test]
+    fn lists_are_no_texts_and_later_keys_are_columns() {
+        let text = b"{\"text\": [\"The\", \"cat\"]}\n{\"text\": \"a\", \"title\": {\"b\": 1}}\n";
+        with_file("a.jsonl", text, |path| {
+            let mut findings = Findings::new(false);
+            let mut table = Table::read(path, &mut findings).unwrap();
+            assert_eq!(table.keys.as_deref(), Some(&["text".to_string(), "title".into()][..]));
+            table.take_nested(&[0], &mut findings);
+            assert_eq!(table.rows.len(), 1);
+            let told = findings.text();
+            assert!(told.contains("line 1: \"text\" is [\"The\",\"cat\"], need a text"), "{told}");
+        });
     }
 
     #[test]

@@ -258,7 +258,7 @@ fn each_defect_is_reported_with_its_line_and_nothing_is_trained() {
             "m.jsonl",
             text(&["{\"text\": \"a\", \"label\": \"x\"}\n{\"text\": \"b\"}\n"]),
             &[],
-            "line 2: has no \"label\"",
+            "line 2: the label is empty",
         ),
         ("classify", "n.csv", b"".to_vec(), &[], "has no rows"),
         ("classify", "o.csv", b"PK\x03\x04rest".to_vec(), &[], "spreadsheet"),

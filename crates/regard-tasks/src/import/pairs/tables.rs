@@ -65,6 +65,7 @@ pub(super) fn read(
                 }
             };
             table.take_header(columns.header.is_some(), findings);
+            table.take_nested(&columns.of.concat(), findings);
             pairs.extend(rows(&table, &columns, findings));
             chosen.get_or_insert(columns);
         }
@@ -109,6 +110,7 @@ fn flatten(table: &mut Table, findings: &mut Findings) {
         true
     });
     (table.rows, table.keys) = (rows, Some(names));
+    table.nested.clear();
 }
 
 /// Chooses the columns; also returns a note about others.

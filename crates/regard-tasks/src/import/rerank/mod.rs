@@ -63,6 +63,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
             match columns(&table, request, chosen.as_ref()) {
                 Ok(columns) => {
                     table.take_header(columns.header.is_some(), findings);
+                    table.take_nested(&columns.of.concat(), findings);
                     pairs.extend(rows(&table, &columns, findings));
                     chosen.get_or_insert(columns);
                 }
