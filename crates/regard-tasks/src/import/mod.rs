@@ -8,6 +8,7 @@
 mod answer;
 mod classify;
 mod columns;
+pub(crate) mod copies;
 mod examples;
 pub mod findings;
 mod graph;
@@ -25,6 +26,7 @@ mod speech;
 pub(crate) mod table;
 mod tag;
 
+pub use copies::DATA;
 pub use findings::{Finding, Findings, Severity};
 pub use preset::Effort;
 
@@ -192,7 +194,11 @@ impl Import {
         }
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         let lock = Lock::acquire(folder)?;
-        let mut text = serde_json::to_string_pretty(&self.record).expect("it is plain data");
+        let mut text = serde_json::to_string_pretty(&ImportRecord {
+            folder: folder.to_path_buf(),
+            ..self.record.clone()
+        })
+        .expect("it is plain data");
         text.push('\n');
         checkpoint::write_file(&record, text.as_bytes())?;
         (self.write)(folder)?;
@@ -207,6 +213,8 @@ pub const RECORD: &str = "import.json";
 #[derive(Clone, Debug, Default, Serialize)]
 struct ImportRecord {
     task: &'static str,
+    /// Folder that the parts were written to, as the recipe names it.
+    folder: PathBuf,
     data: Vec<PathBuf>,
     valid: Vec<PathBuf>,
     test: Vec<PathBuf>,
@@ -222,6 +230,7 @@ impl ImportRecord {
         let all = |paths: &[PathBuf]| paths.iter().map(whole).collect();
         ImportRecord {
             task: import.task,
+            folder: PathBuf::new(),
             data: all(&request.data),
             valid: all(&request.valid),
             test: all(&request.test),

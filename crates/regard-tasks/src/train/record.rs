@@ -6,6 +6,7 @@
 use super::state::checkpoints;
 use crate::data::ledger::{self, DataFile};
 use crate::data::sets::{hex, sha256};
+use crate::import::copies::{Copies, set_places};
 use crate::recipe::{Prepared, Table, Task, rename};
 use crate::say;
 use regard_models::checkpoint::{read_text, write_file};
@@ -172,6 +173,7 @@ pub fn recorded(run: &Path) -> Result<Table> {
         .map_err(|e: toml::de::Error| Error::file(&path, format!("not TOML: {}", e.message())))?;
     // Tasks that have been renamed since get their current name.
     rename(&mut recipe);
+    set_places(&mut recipe, run);
     let changes = match run.join(RUN).exists() || !checkpoints(run).is_empty() {
         true => {
             let notes = notes(run)?;
@@ -232,7 +234,14 @@ fn notes(run: &Path) -> Result<Notes> {
 
 /// Returns the data files that a run read, with their hashes; empty if it has not recorded them.
 pub(super) fn data_files(run: &Path) -> Result<Vec<DataFile>> {
-    if run.join(RUN).exists() { Ok(notes(run)?.files) } else { Ok(vec![]) }
+    if !run.join(RUN).exists() {
+        return Ok(vec![]);
+    }
+    let mut files = notes(run)?.files;
+    if let Some(copies) = Copies::of(run) {
+        files.iter_mut().for_each(|file| file.path = copies.place(&file.path));
+    }
+    Ok(files)
 }
 
 fn write_notes(run: &Path, notes: &Notes) -> Result<()> {
@@ -287,7 +296,7 @@ pub(super) fn change(run: &Path, step: u64, changed: &[SettingDifference]) -> Re
 pub fn changed_data(folder: &Path, read: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let run = [Some(folder), folder.parent()].into_iter().flatten().find(|run| is_run(run));
     let Some(run) = run.filter(|run| run.join(RUN).exists()) else { return Ok(vec![]) };
-    let known = notes(run)?.files.into_iter().filter(|file| read.contains(&file.path));
+    let known = data_files(run)?.into_iter().filter(|file| read.contains(&file.path));
     Ok(known.filter(has_changed).map(|file| file.path).collect())
 }
 

@@ -97,6 +97,31 @@ fn the_data_of_several_seeds_are_not_replaced() {
     assert!(ran.err.contains("train.jsonl changed after the run was trained"), "{}", ran.err);
 }
 
+/// A run reads its own data after it was moved, and from another folder.
+#[test]
+fn a_run_keeps_its_data_where_it_is() {
+    let here = fresh("own_moved");
+    fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(60))).unwrap();
+    let flags = ["train", "classify", "--data", "news.csv", "--quick", "--out", "runs/x"];
+    let ran = at(&here, &[&flags[..], &SHORT].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    fs::rename(here.join("runs/x"), here.join("runs/y")).unwrap();
+    // Another run in the old place must not give its data.
+    fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(90))).unwrap();
+    let ran = at(&here, &[&flags[..], &SHORT].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for (folder, run) in [(here.clone(), "runs/y"), (here.join("runs"), "y")] {
+        let ran = at(&folder, &["eval", run, "--json"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(said["asked"], 6, "{said:#}");
+        assert!(!ran.err.contains("changed since"), "{}", ran.err);
+    }
+    let more = ["train", "--resume", "runs/y", "--set", "train.steps=8"];
+    let ran = at(&here, &more);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
 #[test]
 fn a_given_part_without_good_rows_is_refused() {
     let here = fresh("own_empty_part");
