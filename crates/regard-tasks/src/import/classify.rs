@@ -51,7 +51,7 @@ impl examples::Example for Example {
 
 /// Reads the tables of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
-    let files = PartFiles::find(request, &is_table)?;
+    let files = PartFiles::find(request, &is_table, findings)?;
     let mut columns = None;
     let mut read = |part: Part| -> Result<Vec<Example>> {
         let mut all = vec![];

@@ -29,7 +29,7 @@ const ALPHABET: usize = 400;
 /// Reads the text files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let is_text = |path: &Path| ENDS.contains(&super::table::end(path).as_str());
-    let files = PartFiles::find(request, &is_text)?;
+    let files = PartFiles::find(request, &is_text, findings)?;
     let mut text = |part: Part| -> Result<Vec<String>> {
         files.of(part).iter().map(|path| lines(path, findings)).collect()
     };

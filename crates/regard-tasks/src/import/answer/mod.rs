@@ -70,7 +70,7 @@ impl Example for Paragraph {
 /// Reads the files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let is_json = |path: &Path| ["json", "jsonl", "ndjson"].contains(&end(path).as_str());
-    let files = PartFiles::find(request, &is_json)?;
+    let files = PartFiles::find(request, &is_json, findings)?;
     let mut ids = Ids::default();
     let mut all = [vec![], vec![], vec![]];
     for (part, paragraphs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {

@@ -188,7 +188,8 @@ fn parts_of(
     let mut inner = Request::new("");
     inner.data = vec![path.to_path_buf()];
     let is_wanted = |file: &Path| tables.iter().any(|table| table == file);
-    let super::PartFiles { train, valid, test } = super::PartFiles::find(&inner, &is_wanted)?;
+    let super::PartFiles { train, valid, test } =
+        super::PartFiles::find(&inner, &is_wanted, findings)?;
     Ok(Some([train, valid, test]))
 }
 

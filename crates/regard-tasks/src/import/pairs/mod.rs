@@ -76,7 +76,7 @@ pub(super) fn summarize(request: &Request, findings: &mut Findings) -> Result<Op
 }
 
 fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option<Draft>> {
-    let corpus = match parallel::find(request)? {
+    let corpus = match parallel::find(request, findings)? {
         Some(files) => Some(lines::read(files, findings)?),
         None => tables::read(request, kind, findings)?,
     };

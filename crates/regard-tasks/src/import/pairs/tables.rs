@@ -43,7 +43,7 @@ pub(super) fn read(
     kind: Kind,
     findings: &mut Findings,
 ) -> Result<Option<Corpus>> {
-    let files = PartFiles::find(request, &is_table)?;
+    let files = PartFiles::find(request, &is_table, findings)?;
     let mut chosen: Option<Columns> = None;
     let mut notes = vec![];
     let mut all = [vec![], vec![], vec![]];

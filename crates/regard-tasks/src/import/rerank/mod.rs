@@ -51,7 +51,7 @@ impl Example for Pair {
 
 /// Reads the tables of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
-    let files = PartFiles::find(request, &is_table)?;
+    let files = PartFiles::find(request, &is_table, findings)?;
     let mut chosen: Option<Columns> = None;
     let mut all = [vec![], vec![], vec![]];
     for (part, pairs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {

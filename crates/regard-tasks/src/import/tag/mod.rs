@@ -68,7 +68,7 @@ struct Unit {
 
 /// Reads the files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
-    let files = PartFiles::find(request, &|path| ENDS.contains(&end(path).as_str()))?;
+    let files = PartFiles::find(request, &|path| ENDS.contains(&end(path).as_str()), findings)?;
     let mut all = [vec![], vec![], vec![]];
     for (part, items) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
         for path in files.of(part) {
