@@ -142,6 +142,21 @@ fn a_check_writes_nothing() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("task = \"classify\""), "{}", ran.out);
     assert!(!here.join("runs").exists());
+    // What is checked is what would be trained.
+    let check = ["train", "classify", "--data", "news.csv", "--dry-run"];
+    for json in [&[][..], &["--json"]] {
+        for set in ["train.steps=0", "nonsense=1"] {
+            let ran = at(&here, &[&check[..], json, &["--set", set]].concat());
+            assert_eq!(ran.code, 2, "{set}: {}", ran.out);
+        }
+    }
+    let ran = at(&here, &[&check[..], &["--json", "--set", "train.steps=5"]].concat());
+    let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(said["recipe"]["train"]["steps"], 5);
+    // A model that is too large leaves no data behind.
+    let ran = at(&here, &["train", "classify", "--data", "news.csv", "--memory", "1KB"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    assert!(!here.join("runs/news-classify").exists(), "{}", ran.err);
     let ran = at(&here, &["train", "classify", "--data", "news.csv", "--dry-run", "--json"]);
     let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&said["fine"], &said["parts"]["train"]), (&true.into(), &32.into()));

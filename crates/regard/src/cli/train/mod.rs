@@ -113,15 +113,25 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         },
         false => Plan::new(&flags, global)?,
     };
-    let Plan { mut recipe, folder, resume, data: _lock } = plan;
     if flags.dump_config {
         match global.json {
-            true => write_json(out, &recipe.to_json())?,
-            false => write!(out, "{}", recipe.to_toml())?,
+            true => write_json(out, &plan.recipe.to_json())?,
+            false => write!(out, "{}", plan.recipe.to_toml())?,
         }
         return Ok(Outcome::Positive);
     }
-    let hint = plan::command(&folder, &flags, global);
+    let (folder, wrote) = (plan.folder.clone(), plan.data.is_some());
+    let outcome = follow(plan, &flags, global, out);
+    if outcome.is_err() && wrote {
+        own::remove_data(&folder);
+    }
+    outcome
+}
+
+/// Trains as planned.
+fn follow(plan: Plan, flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let Plan { mut recipe, folder, resume, data: _lock } = plan;
+    let hint = plan::command(&folder, flags, global);
     let session = Session { stop: &*signals::listen()?, memory: flags.memory, hint: &hint };
     find_origin(&mut *recipe, flags.offline)?;
     if let Some(count) = flags.seeds {

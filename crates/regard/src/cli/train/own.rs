@@ -3,6 +3,7 @@
 use super::Flags;
 use super::eta::readable;
 use super::plan::{Plan, default_folder};
+use crate::cli::runs::use_of;
 use crate::cli::say::{quoted, say};
 use crate::cli::{Global, Outcome, eval, write_json};
 use crate::hub::Hub;
@@ -12,7 +13,9 @@ use clap::Args;
 use regard_models::text::Head;
 use regard_tasks::data::Part;
 use regard_tasks::import::preset::{self, Choice, Wish};
-use regard_tasks::import::{self, Effort, Finding, IMPORTERS, Import, Request, Severity};
+use regard_tasks::import::{
+    self, DATA, Effort, Finding, Findings, IMPORTERS, Import, Request, Severity,
+};
 use regard_tasks::reader::TextEncoder;
 use regard_tasks::recipe::Task;
 use regard_tasks::say as words;
@@ -22,9 +25,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Folder of a run that holds the imported data.
-const DATA: &str = "data";
 
 /// Flags for files of the user.
 #[derive(Args)]
@@ -147,7 +147,27 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
         Some(folder) => folder.clone(),
         None => default_folder(&name_of(own, task))?,
     };
-    // First, so that a missing model leaves no folder behind.
+    let quiet = own.dry_run && global.json;
+    if let (Some(import), false) = (&import, quiet) {
+        import.summary.iter().for_each(say);
+    }
+    let told = findings.text();
+    if !told.is_empty() && !quiet {
+        say(told.trim_end());
+    }
+    let Some(import) = import else {
+        if quiet {
+            write_json(out, &Check::refused(findings.list()))?;
+            return Ok(Prepared::Checked(Outcome::Negative));
+        }
+        let told = refused(&findings);
+        if own.dry_run {
+            say(told);
+            return Ok(Prepared::Checked(Outcome::Negative));
+        }
+        bail!("{told}; --dry-run --json lists all");
+    };
+    // After the data, whose errors need no download.
     let longest = own.from.as_deref().map(|from| longest(from, flags.offline)).transpose()?;
     let name = folder.file_name().map_or(task.into(), |name| name.to_string_lossy());
     let wish = Wish {
@@ -158,42 +178,21 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
         longest,
         seed,
     };
-    let chosen = import.as_ref().map(|import| preset::choose(import, &wish)).transpose()?;
-    if own.dry_run && global.json {
-        write_json(out, &Check::new(&import, findings.list(), &chosen))?;
-        let fine = import.is_some();
-        return Ok(Prepared::Checked(if fine { Outcome::Positive } else { Outcome::Negative }));
+    let chosen = preset::choose(&import, &wish)?;
+    let table = recipe::over(chosen.recipe.clone(), &flags.overrides)?;
+    let mut recipe = regard_tasks::recipe::task(table).map_err(|message| anyhow!("{message}"))?;
+    recipe.set_seed(seed);
+    recipe.options().check()?;
+    if quiet {
+        write_json(out, &Check::fine(&import, findings.list(), &chosen, recipe.to_json()))?;
+        return Ok(Prepared::Checked(Outcome::Positive));
     }
-    if let Some(import) = &import {
-        import.summary.iter().for_each(say);
-    }
-    let told = findings.text();
-    if !told.is_empty() {
-        say(told.trim_end());
-    }
-    let (Some(import), Some(chosen)) = (import, chosen) else {
-        let count = findings.count(Severity::Error);
-        let errors = || findings.list().iter().filter(|each| each.severity == Severity::Error);
-        let skip = match errors().all(|each| each.is_row) {
-            true => "; --skip-bad leaves such rows out",
-            false => "",
-        };
-        let told =
-            format!("{} in the data, nothing was trained{skip}", words::many(count, "problem"));
-        if own.dry_run {
-            say(told);
-            return Ok(Prepared::Checked(Outcome::Negative));
-        }
-        bail!("{told}; --dry-run --json lists all");
-    };
     let planned = about(&import, &chosen, own.effort());
-    let table = recipe::over(chosen.recipe, &flags.overrides)?;
     match flags.overrides.is_empty() {
         true => say(planned),
         false => say(format_args!("{planned}; changed by --set")),
     }
-    let mut recipe = regard_tasks::recipe::task(table).map_err(|message| anyhow!("{message}"))?;
-    recipe.set_seed(seed);
+    chosen.note.iter().for_each(say);
     if own.dry_run {
         write!(out, "{}", recipe.to_toml())?;
         say("the data are fine; without --dry-run this recipe is trained");
@@ -204,6 +203,27 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
         false => Some(write_data(&import, &folder)?),
     };
     Ok(Prepared::Plan(Plan { recipe, folder, resume: false, data }))
+}
+
+/// Sentence about data that cannot be trained on.
+fn refused(findings: &Findings) -> String {
+    let count = findings.count(Severity::Error);
+    let mut errors = findings.list().iter().filter(|each| each.severity == Severity::Error);
+    let skip = match errors.all(|each| each.is_row) {
+        true => "; --skip-bad leaves such rows out",
+        false => "",
+    };
+    format!("{} in the data, nothing was trained{skip}", words::many(count, "problem"))
+}
+
+/// Removes the data of a run that did not begin, and its folder if nothing else is in it.
+pub fn remove_data(folder: &Path) {
+    if train::is_run(folder) || !train::seed_folders(folder).is_empty() || !is_own(folder) {
+        return;
+    }
+    // A folder that cannot be removed is left: the error of the run is the one to print.
+    let _ = std::fs::remove_dir_all(folder.join(DATA));
+    let _ = std::fs::remove_dir(folder);
 }
 
 /// Longest text that a pretrained model reads, in tokens.
@@ -296,7 +316,7 @@ struct Check<'a> {
     parts: Option<Parts>,
     findings: &'a [Finding],
     #[serde(skip_serializing_if = "Option::is_none")]
-    recipe: Option<&'a regard_tasks::recipe::Table>,
+    recipe: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
 }
@@ -309,45 +329,35 @@ struct Parts {
 }
 
 impl<'a> Check<'a> {
-    fn new(
-        import: &'a Option<Import>,
-        findings: &'a [Finding],
-        chosen: &'a Option<Choice>,
-    ) -> Check<'a> {
-        let import = import.as_ref();
-        let parts = |import: &Import| {
-            let [train, valid, test] = import.parts;
-            Parts { train, valid, test }
-        };
+    fn refused(findings: &'a [Finding]) -> Check<'a> {
         Check {
-            fine: import.is_some(),
-            task: import.map(|import| import.task),
-            summary: import.map_or(&[], |import| &import.summary),
-            parts: import.map(parts),
+            fine: false,
+            task: None,
+            summary: &[],
+            parts: None,
             findings,
-            recipe: chosen.as_ref().map(|chosen| &chosen.recipe),
-            seconds: chosen.as_ref().map(|chosen| chosen.seconds),
+            recipe: None,
+            seconds: None,
         }
     }
-}
 
-/// Commands to use a trained model with.
-pub fn next_commands(task: &str, folder: &Path) -> Vec<String> {
-    let model = quoted(folder.display());
-    let use_it = match task {
-        "classify" => format!("regard classify 'A text.' --model {model}"),
-        "classify-image" => format!("regard classify --image FILE.png --model {model}"),
-        "classify-graph" => format!("regard inspect {model}"),
-        "tag" => format!("regard tag 'A sentence.' --model {model}"),
-        "answer" => format!("regard answer 'A question?' --context 'A text.' --model {model}"),
-        "rerank" => format!("regard rerank 'A query' --texts FILE --model {model}"),
-        "translate" => format!("regard translate 'A sentence.' --model {model}"),
-        "summarize" => format!("regard summarize 'A long text …' --model {model}"),
-        "generate" => format!("regard generate 'A beginning' --model {model}"),
-        "recognize" => format!("regard recognize FILE.wav --model {model}"),
-        _ => format!("regard inspect {model}"),
-    };
-    vec![use_it, format!("regard eval {model} --details"), format!("regard runs {model}")]
+    fn fine(
+        import: &'a Import,
+        findings: &'a [Finding],
+        chosen: &Choice,
+        recipe: serde_json::Value,
+    ) -> Check<'a> {
+        let [train, valid, test] = import.parts;
+        Check {
+            fine: true,
+            task: Some(import.task),
+            summary: &import.summary,
+            parts: Some(Parts { train, valid, test }),
+            findings,
+            recipe: Some(recipe),
+            seconds: Some(chosen.seconds),
+        }
+    }
 }
 
 /// Whether a run was trained on imported files of the user.
@@ -380,7 +390,9 @@ pub fn report(recipe: &dyn Task, folder: &Path, out: &mut dyn Write) -> Result<(
     let report = eval::of_run(folder).context("the model is trained, but its evaluation failed")?;
     write!(out, "{report}")?;
     writeln!(out, "\nNext:")?;
-    for command in next_commands(recipe.task(), folder) {
+    let model = quoted(folder.display());
+    let others = [format!("regard eval {model} --details"), format!("regard runs {model}")];
+    for command in use_of(recipe.task(), folder).into_iter().chain(others) {
         writeln!(out, "  {command}")?;
     }
     Ok(())
