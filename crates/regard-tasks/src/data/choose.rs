@@ -341,7 +341,8 @@ impl Names {
 }
 
 /// Whether the first row is a header with unknown names, judged by the rows below it.
-/// `None` if that is unclear: its label occurs once, and every other label several times.
+/// `None` if that is unclear: no other row has its label, and labels repeat. A header must not
+/// become an example, and its name a label.
 fn by_contents(
     rows: &[&Row],
     names: &Names,
@@ -369,7 +370,7 @@ fn by_contents(
     let mut counts: HashMap<&str, usize> = HashMap::new();
     rest.iter().for_each(|label| *counts.entry(label).or_default() += 1);
     let alone = !counts.contains_key(mine.as_str());
-    match alone && rest.len() >= 4 && counts.values().all(|count| *count > 1) {
+    match alone && rest.len() >= 4 && counts.len() < rest.len() {
         true => None,
         false => Some(false),
     }

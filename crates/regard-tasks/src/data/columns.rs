@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use regard_models::Result;
+use regard_models::{Error, Result};
 
 use super::stream::{LONGEST, Lines};
 
@@ -75,8 +75,19 @@ fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str, between: char) -> Result
                             "the quotation mark of line {first} is not closed in {LONGEST} bytes"
                         )));
                     }
-                    line = match lines.next().transpose()? {
-                        Some(next) => next,
+                    line = match lines.next() {
+                        Some(Ok(next)) => next,
+                        Some(Err(error)) => {
+                            let text = error.to_string();
+                            let name = format!("{}: ", lines.name().display());
+                            return Err(Error::file(
+                                lines.name(),
+                                format!(
+                                    "{}; the line is within the quotation marks of line {first}",
+                                    text.strip_prefix(&name).unwrap_or(&text)
+                                ),
+                            ));
+                        }
                         None => {
                             return Err(lines.error(format!(
                                 "the file ends within the quotation marks of line {first}"
@@ -92,7 +103,11 @@ fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str, between: char) -> Result
             ("", Some(after)) => rest = after,
             ("", None) => return Ok(columns),
             (stray, _) => {
-                return Err(lines.error(format!("got {stray:?} after a quotation mark")));
+                let place = match lines.number() == first {
+                    true => "a quotation mark".to_string(),
+                    false => format!("the quotation marks of line {first}"),
+                };
+                return Err(lines.error(format!("got {stray:?} after {place}")));
             }
         }
     }
@@ -143,6 +158,7 @@ mod tests {
         for (text, message) in [
             ("a,b\nc,\"d\ne\n", "in: line 3: the file ends within the quotation marks of line 2"),
             ("\"a\"b,c\n", "in: line 1: got \"b\" after a quotation mark"),
+            ("\n\"a\nd\"b,c\n", "in: line 3: got \"b\" after the quotation marks of line 2"),
         ] {
             assert_eq!(rows(text, Separator::Comma).unwrap_err(), message);
         }

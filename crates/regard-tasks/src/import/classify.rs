@@ -1,8 +1,7 @@
 //! Texts with one label each, from tables.
 
-use super::examples::skipped;
+use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
-use super::parts::{self, HeldOut};
 use super::reading::Reading;
 use super::table::{Table, is_table};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
@@ -11,7 +10,7 @@ use crate::data::choose::{ColumnSelection, Columns, Spelling, choose};
 use crate::say;
 use regard_models::Result;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::{Table as Keys, Value};
 
@@ -19,6 +18,8 @@ use toml::{Table as Keys, Value};
 const SAMPLE: usize = 1000;
 /// A label that has this many times the examples of another is an imbalance worth a warning.
 const IMBALANCE: usize = 20;
+/// Most labels: an evaluation holds a table of all pairs, 200 MB for this many.
+const MOST_LABELS: usize = 5000;
 /// Number of rows above which a label column of mostly different values must be text.
 const ENOUGH: usize = 20;
 
@@ -39,14 +40,30 @@ struct Read {
     reading: Reading,
 }
 
+impl examples::Example for Example {
+    const KEY: &'static str = "text";
+
+    fn key(&self) -> String {
+        text_key(&self.text)
+    }
+
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place::line(&self.file, self.line)
+    }
+}
+
 /// Reads the tables of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
-    let files = PartFiles::find(request, &is_table)?;
+    let files = PartFiles::find(request, &is_table, findings)?;
     let mut columns: Option<Read> = None;
     let mut read = |part: Part| -> Result<Vec<Example>> {
         let mut all = vec![];
         for path in files.of(part) {
-            all.extend(examples(path, request, &mut columns, findings)?);
+            all.extend(rows(path, request, &mut columns, findings)?);
         }
         Ok(all)
     };
@@ -61,8 +78,9 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     }
     check_labels(&columns, &train, findings);
     let held = files.held_out();
-    let all = divide([train, valid, test], held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide([train, valid, test], true, held, request.seed, findings);
+    check_known(&all, findings);
+    check_parts(&all, 2, held, findings);
     let counts = label_counts(&all[0]);
     let labels: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
     let reading = reading.with_labels(labels.iter().map(|(name, _)| *name));
@@ -141,7 +159,7 @@ fn percentile(lengths: &[usize], percent: usize) -> usize {
 }
 
 /// Reads a table; the columns are those of the first one.
-fn examples(
+fn rows(
     path: &Path,
     request: &Request,
     like: &mut Option<Read>,
@@ -168,6 +186,7 @@ fn examples(
         }
     };
     table.take_header(columns.header.is_some(), findings);
+    table.take_nested(&[&columns.text[..], &[columns.label]].concat(), findings);
     let mut all = vec![];
     for row in &table.rows {
         let place = Place::line(path, row.line);
@@ -206,6 +225,16 @@ fn check_labels(columns: &Columns, train: &[Example], findings: &mut Findings) {
             say::short(&train[0].label, 40)
         );
         findings.error("swapped columns", Place::line(file, train[0].line), message);
+        return;
+    }
+    if different > MOST_LABELS {
+        let message = format!(
+            "column {name} has {} different labels, need at most {}: an evaluation counts each \
+             pair of them",
+            say::count(different),
+            say::count(MOST_LABELS)
+        );
+        findings.error("too many labels", Place::line(file, train[0].line), message);
         return;
     }
     if different == 1 {
@@ -248,77 +277,6 @@ fn label_counts(examples: &[Example]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     examples.iter().for_each(|example| *counts.entry(example.label.as_str()).or_default() += 1);
     counts
-}
-
-/// Key by which texts are equal: letters and digits in lower case.
-fn key(text: &str) -> String {
-    let letters = text.chars().filter(|c| c.is_alphanumeric());
-    let key: String = letters.flat_map(char::to_lowercase).collect();
-    if key.is_empty() { text.to_string() } else { key }
-}
-
-/// Splits held-out parts off the training part where none were given.
-fn divide(
-    [train, mut valid, mut test]: [Vec<Example>; 3],
-    held: HeldOut,
-    seed: u64,
-    findings: &mut Findings,
-) -> [Vec<Example>; 3] {
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut strata = vec![];
-    for example in &train {
-        let next = numbers.len();
-        strata.push(*numbers.entry(example.label.clone()).or_insert(next));
-    }
-    let keys: Vec<String> = train.iter().map(|example| key(&example.text)).collect();
-    let assigned = parts::split(&keys, &strata, seed, held);
-    let [mut train, more_valid, more_test] = parts::distribute(train, &assigned);
-    valid.extend(more_valid);
-    test.extend(more_test);
-    // Texts of given parts that are in the training part too.
-    for (part, name) in [(&test, "test"), (&valid, "validation")] {
-        let there: HashMap<String, &Example> =
-            part.iter().map(|example| (key(&example.text), example)).collect();
-        train.retain(|example| match there.get(&key(&example.text)) {
-            Some(twin) => {
-                let message = format!(
-                    "is also on line {} of the {name} part, {}; left out of the training part",
-                    twin.line,
-                    twin.file.display()
-                );
-                let place = Place::line(&example.file, example.line);
-                findings.warn("duplicate across parts", place, message);
-                false
-            }
-            None => true,
-        });
-    }
-    [train, valid, test]
-}
-
-/// Checks that held-out labels are known, and that each part has examples.
-fn check_parts(all: &[Vec<Example>; 3], findings: &mut Findings) {
-    let known: HashSet<&str> = all[0].iter().map(|example| example.label.as_str()).collect();
-    let mut seen: HashSet<&str> = HashSet::new();
-    for example in all[1..].iter().flatten() {
-        if !known.contains(example.label.as_str()) && seen.insert(&example.label) {
-            let names: Vec<&str> = known.iter().copied().collect();
-            let message = format!(
-                "the label {:?} is not in the training part, whose labels are {}",
-                say::short(&example.label, 40),
-                say::list(&names, 8)
-            );
-            findings.error("unknown label", Place::line(&example.file, example.line), message);
-        }
-    }
-    for (part, name) in all.iter().zip(["training", "validation"]) {
-        if part.is_empty()
-            && let Some(any) = all.iter().flatten().next()
-        {
-            let message = format!("no example is left for the {name} part; need more examples");
-            findings.error("too few examples", Place::whole(&any.file), message);
-        }
-    }
 }
 
 /// Notes texts that the model reads only in part.
@@ -449,6 +407,13 @@ mod tests {
     }
 
     #[test]
+    fn thousands_of_labels_are_refused() {
+        let rows: String = (0..15_003).map(|i| format!("n{},text {i}\n", i % 5001)).collect();
+        let (import, told) = check("many.csv", &format!("label,text\n{rows}"));
+        assert!(import.is_none() && told.contains("has 5,001 different labels"), "{told}");
+    }
+
+    #[test]
     fn warnings_do_not_stop() {
         let mut text = format!("label,title,description\n{}", news(60));
         text += "c,Alone,one\n";
@@ -472,7 +437,7 @@ mod tests {
             assert_eq!(import.parts[2], 2);
             assert_eq!(import.parts[0] + import.parts[1], 39);
             let told = findings.text();
-            assert!(told.contains("line 2: is also on line 2 of the test part"), "{told}");
+            assert!(told.contains("line 2: its text is also on line 2 of"), "{told}");
             std::fs::write(&test, "label,title,text\nz,New,one\n").unwrap();
             let (import, findings) = import::read(&request).unwrap();
             assert!(import.is_none());

@@ -108,16 +108,25 @@ impl Findings {
     /// Adds an error of a reader, whose message may begin with the file and the line.
     pub(crate) fn reader(&mut self, kind: &'static str, file: &Path, error: &Error) {
         let text = error.to_string();
-        let text = text.strip_prefix(&format!("{}: ", file.display())).unwrap_or(&text);
-        let (line, message) =
-            match text.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) {
-                Some((number, message)) => (number.parse().ok(), message),
-                None => (None, text),
-            };
-        match line {
-            Some(line) => self.row(kind, Place::line(file, line), message),
-            None => self.error(kind, Place::whole(file), message),
+        match parts(&text, file) {
+            (Some(line), message) => self.row(kind, Place::line(file, line), message),
+            (None, message) => self.error(kind, Place::whole(file), message),
         }
+    }
+
+    /// Adds an error of a reader that concerns `count` lines up to the one that it names: they
+    /// cannot be left out as one row.
+    pub(crate) fn reader_of_file(
+        &mut self,
+        kind: &'static str,
+        file: &Path,
+        error: &Error,
+        count: u64,
+    ) {
+        let text = error.to_string();
+        let (line, message) = parts(&text, file);
+        let message = format!("{message}; {count} lines cannot be told apart: correct the file");
+        self.error(kind, Place { file, line }, message);
     }
 
     fn add(&mut self, finding: Finding) {
@@ -167,6 +176,15 @@ impl Findings {
             }
         }
         text
+    }
+}
+
+/// Line and message of an error of a reader.
+fn parts<'a>(text: &'a str, file: &Path) -> (Option<u64>, &'a str) {
+    let text = text.strip_prefix(&format!("{}: ", file.display())).unwrap_or(text);
+    match text.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) {
+        Some((number, message)) => (number.parse().ok(), message),
+        None => (None, text),
     }
 }
 

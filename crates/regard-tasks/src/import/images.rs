@@ -1,5 +1,6 @@
 //! Images with one label each, from folders or tables, resized to one size.
 
+use super::examples::{check_known, check_parts, divide};
 use super::findings::{Findings, Place};
 use super::media::{self, Example, Found, Item, Media};
 use super::reading::Reading;
@@ -87,6 +88,13 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     };
     let recorded = request.like().and_then(|like| like.image_size);
     let side = request.image_size.or(recorded).unwrap_or_else(|| chosen_side(&parts));
+    for items in &parts {
+        // Before they are read: all images are held in memory. A fifth may be held out.
+        if items.len().saturating_mul(side * side) > MOST / 4 * 5 {
+            too_large(items.len(), side * side, items[0].place(), findings);
+            return Ok(None);
+        }
+    }
     let [train, valid, test] = parts.map(|items| pictures(items, side, findings));
     if train.is_empty() {
         return Ok(None);
@@ -96,8 +104,10 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(Some(whole(train, side, like, summary, findings)));
     }
     media::check_labels(&train, findings);
-    let all = media::divide([train, valid, test], true, held, request.seed, findings);
-    media::check_parts(&all, true, PARTS.len(), findings);
+    media::contradictions([&train, &valid, &test], findings);
+    let all = divide([train, valid, test], true, held, request.seed, findings);
+    check_known(&all, findings);
+    check_parts(&all, PARTS.len(), held, findings);
     let pictures = || all.iter().flatten().map(|example| &example.content);
     let coloured = pictures().filter(|picture| picture.colour).count();
     let channels = if coloured > 0 { 3 } else { 1 };
@@ -251,12 +261,16 @@ fn pictures(items: Vec<Item>, side: usize, findings: &mut Findings) -> Vec<Examp
 /// Notes a part that is larger than a file of images can be.
 fn too_many(all: &[Vec<Example<Picture>>; 3], area: usize, findings: &mut Findings) {
     for part in all.iter().filter(|part| part.len().saturating_mul(area) > MOST) {
-        let message = format!(
-            "{} images of {area} bytes are more than {MOST} bytes; set a smaller --image-size",
-            say::count(part.len())
-        );
-        findings.error("too many pixels", Place::whole(part[0].item.place().file), message);
+        too_large(part.len(), area, part[0].item.place(), findings);
     }
+}
+
+fn too_large(count: usize, area: usize, place: Place, findings: &mut Findings) {
+    let message = format!(
+        "{} images of at least {area} bytes are more than {MOST} bytes; set a smaller --image-size",
+        say::count(count)
+    );
+    findings.error("too many pixels", Place::whole(place.file), message);
 }
 
 /// Phrase about the sizes of the files, columns × rows, and of the resized images.

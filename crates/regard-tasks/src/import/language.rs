@@ -16,8 +16,11 @@ use toml::{Table as Keys, Value};
 const ENDS: [&str; 4] = ["txt", "text", "md", "rst"];
 /// Fraction of the text that is held out for validation and, again, for the test.
 const SHARE: usize = 20;
-/// Smallest text, in characters.
+/// Smallest training part, in characters.
 const LEAST: usize = 2000;
+/// Smallest validation or test part, in characters: longer than the context of the presets, in
+/// tokens.
+const LEAST_HELD_OUT: usize = 200;
 /// Texts below this size are modelled character by character: there are too few words to learn
 /// pieces of them.
 const CHARACTERS: usize = 3_000_000;
@@ -27,7 +30,7 @@ const ALPHABET: usize = 400;
 /// Reads the text files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let is_text = |path: &Path| ENDS.contains(&super::table::end(path).as_str());
-    let files = PartFiles::find(request, &is_text)?;
+    let files = PartFiles::find(request, &is_text, findings)?;
     let mut text = |part: Part| -> Result<Vec<String>> {
         files.of(part).iter().map(|path| lines(path, findings)).collect()
     };
@@ -56,13 +59,19 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     }
     let characters = all[0].chars().count();
     let first = files.train.first().map_or(Path::new(""), |path| path.as_path());
-    if characters < LEAST || all[1].is_empty() {
-        let message = format!(
-            "has {} for training; a language model needs at least {}",
-            say::many(characters, "character"),
-            say::count(LEAST)
-        );
-        findings.error("too little text", Place::whole(first), message);
+    let held_out = [(1, "validation"), (2, "test")];
+    let parts = held_out.map(|(part, name)| (name, all[part].chars().count(), LEAST_HELD_OUT));
+    for (name, found, least) in [("training", characters, LEAST)].into_iter().chain(parts) {
+        if found < least {
+            let message = format!(
+                "has {} for the {name} part; a language model needs at least {}",
+                say::many(found, "character"),
+                say::count(least)
+            );
+            findings.error("too little text", Place::whole(first), message);
+        }
+    }
+    if findings.has_errors() {
         return Ok(None);
     }
     let alphabet: HashSet<char> = all[0].chars().collect();
@@ -144,14 +153,24 @@ fn lines(path: &Path, findings: &mut Findings) -> Result<String> {
     Ok(text)
 }
 
-/// Splits off the end of a text, at the end of a line.
+/// Splits off the end of a text: at the end of a line that is near, or else after a space, or else
+/// anywhere.
 fn tail(text: &str) -> (&str, &str) {
-    let mut at = text.len() - text.len() / SHARE;
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    let at = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
-    text.split_at(at)
+    let size = text.len() / SHARE;
+    let boundary = |mut at: usize| {
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+        at
+    };
+    let at = boundary(text.len() - size);
+    // At most half of the wanted part is lost, or added.
+    let (before, after) = (boundary(at.saturating_sub(size / 2)), boundary(at + size / 2));
+    let near = |end: char| {
+        let next = text[at..after].find(end).map(|found| at + found + end.len_utf8());
+        next.or_else(|| text[before..at].rfind(end).map(|found| before + found + end.len_utf8()))
+    };
+    text.split_at(near('\n').or_else(|| near(' ')).unwrap_or(at))
 }
 
 #[cfg(test)]
@@ -182,6 +201,27 @@ mod tests {
         assert_eq!(part("train.txt") + &part("test.txt") + &part("valid.txt"), text);
         assert_eq!(import.recipe_keys(&folder)["vocabulary"]["kind"].as_str(), Some("char"));
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn texts_with_long_lines_are_split_at_spaces() {
+        let words: String = (0..4000).map(|i| format!("word{} ", i % 7)).collect();
+        for (name, text) in [
+            ("one.txt", words.clone()),
+            ("two.txt", format!("{}\n{words}", "A line.\n".repeat(900))),
+        ] {
+            let (import, told) = check(name, text.as_bytes());
+            let parts = import.unwrap_or_else(|| panic!("{name}: {told}")).parts;
+            assert!(parts[1..].iter().all(|part| (200..3000).contains(part)), "{name}: {parts:?}");
+        }
+        assert_eq!(tail(&"很".repeat(40)), (&"很".repeat(38)[..], &"很".repeat(2)[..]));
+    }
+
+    /// A validation part must be longer than the context of the model.
+    #[test]
+    fn short_parts_are_refused() {
+        let (import, told) = check("d.txt", "A line of text.\n".repeat(150).as_bytes());
+        assert!(import.is_none() && told.contains("for the validation part"), "{told}");
     }
 
     #[test]

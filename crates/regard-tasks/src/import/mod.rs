@@ -8,6 +8,7 @@
 mod answer;
 mod classify;
 mod columns;
+pub(crate) mod copies;
 mod examples;
 pub mod findings;
 mod glimpse;
@@ -29,16 +30,20 @@ mod tag;
 pub mod texts;
 mod values;
 
+pub use copies::DATA;
+use findings::Place;
 pub use findings::{Finding, Findings, Severity};
 pub use graph::{GraphTables, read_tables};
 pub use preset::Effort;
 pub use reading::{Purpose, Reading, TrainedImport};
 
-use crate::data::Part;
+use crate::data::{Part, ledger};
 use crate::evaluation::EvaluationData;
 use crate::say;
+use crate::train::{LOCK, Lock};
 use regard_models::{Error, Result, checkpoint};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -227,16 +232,32 @@ impl Import {
     /// # Errors
     /// If the folder holds files that no import wrote: they are never replaced.
     pub fn write(&self, folder: &Path) -> Result<()> {
+        self.write_locked(folder).map(drop)
+    }
+
+    /// Writes the parts as [`write`](Import::write) does. Until the lock is dropped, no other
+    /// process replaces them.
+    ///
+    /// # Errors
+    /// Those of [`write`](Import::write), or if another process holds the folder.
+    pub fn write_locked(&self, folder: &Path) -> Result<Lock> {
         let record = folder.join(RECORD);
-        let holds = folder.read_dir().is_ok_and(|mut files| files.next().is_some());
+        let is_other = |entry: &std::fs::DirEntry| entry.file_name() != LOCK;
+        let holds = folder.read_dir().is_ok_and(|files| files.flatten().any(|e| is_other(&e)));
         if holds && !record.is_file() {
             return Err(Error::file(folder, "holds files that no training wrote"));
         }
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        let mut text = serde_json::to_string_pretty(&self.record).expect("it is plain data");
+        let lock = Lock::acquire(folder)?;
+        let mut text = serde_json::to_string_pretty(&ImportRecord {
+            folder: folder.to_path_buf(),
+            ..self.record.clone()
+        })
+        .expect("it is plain data");
         text.push('\n');
         checkpoint::write_file(&record, text.as_bytes())?;
-        (self.write)(folder)
+        (self.write)(folder)?;
+        Ok(lock)
     }
 }
 
@@ -247,6 +268,8 @@ pub const RECORD: &str = "import.json";
 #[derive(Clone, Debug, Default, Serialize)]
 struct ImportRecord {
     task: &'static str,
+    /// Folder that the parts were written to, as the recipe names it.
+    folder: PathBuf,
     data: Vec<PathBuf>,
     valid: Vec<PathBuf>,
     test: Vec<PathBuf>,
@@ -263,6 +286,7 @@ impl ImportRecord {
         let all = |paths: &[PathBuf]| paths.iter().map(whole).collect();
         ImportRecord {
             task: import.task,
+            folder: PathBuf::new(),
             data: all(&request.data),
             valid: all(&request.valid),
             test: all(&request.test),
@@ -359,7 +383,11 @@ pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
     let importer = importer(request)?;
     let task = importer.task;
     let mut findings = Findings::new(request.skip_bad);
-    let mut draft = (importer.read)(request, &mut findings)?;
+    let (draft, files) = ledger::paths(|| (importer.read)(request, &mut findings));
+    let mut draft = draft?;
+    if let (Some(draft), true) = (&mut draft, request.data.iter().any(|path| path.is_dir())) {
+        draft.summary.extend(files_line(files));
+    }
     if let (Some(draft), true) = (&mut draft, task != request.task) {
         draft.summary.insert(0, format!("the data are for the task {task}, which is trained"));
     }
@@ -395,21 +423,66 @@ fn importer(request: &Request) -> Result<&'static Importer> {
     }
     for path in request.data.iter().chain(&request.valid).chain(&request.test).chain(&request.edges)
     {
-        if let Err(why) = std::fs::metadata(path) {
-            return Err(Error::io(path)(why));
+        let found = std::fs::metadata(path).map_err(Error::io(path))?;
+        // Files are read more than once, and opening a pipe waits for its writer.
+        if !found.is_file() && !found.is_dir() {
+            return Err(Error::file(
+                path,
+                "is neither a file nor a folder; save its text in a file",
+            ));
         }
     }
+    check_different(&[
+        ("data", &request.data),
+        ("valid", &request.valid),
+        ("test", &request.test),
+    ])?;
     Ok(importer)
+}
+
+/// Sentence about the files of a folder that were read.
+fn files_line(files: Vec<PathBuf>) -> Option<String> {
+    let mut names: Vec<String> = vec![];
+    for file in &files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (!names.is_empty()).then(|| format!("files: {}", say::list(&names, 12)))
+}
+
+/// Checks that no file is given twice, in one part or in two.
+fn check_different(parts: &[(&str, &Vec<PathBuf>)]) -> Result<()> {
+    let mut seen: HashMap<PathBuf, &str> = HashMap::new();
+    for (part, path) in parts.iter().flat_map(|(part, all)| all.iter().map(move |p| (*part, p))) {
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if let Some(first) = seen.insert(real, part) {
+            let twice = match first == part {
+                true => format!("--{part} names it twice"),
+                false => {
+                    format!("it is given as --{first} and as --{part}: a part must have its own")
+                }
+            };
+            return Err(Error::file(path, twice));
+        }
+    }
+    Ok(())
 }
 
 /// Names of the files of a folder, for each part.
 pub(crate) const PARTS: [&[&str]; 3] =
-    [&["train", "training"], &["valid", "val", "dev", "validation"], &["test"]];
+    [&["train", "training"], &["valid", "val", "dev", "validation"], &["test", "testing"]];
+
+/// Part that a name says.
+pub(crate) fn part_of_name(name: &str) -> Option<usize> {
+    PARTS.iter().position(|names| names.contains(&name))
+}
 
 /// Part that the last or the first word of a name says, as in `en_ewt-ud-dev` and `train-v1`.
 fn longer_name(stem: &str) -> Option<usize> {
     let words: Vec<&str> = stem.split(['-', '_']).collect();
-    let part = |word: &&str| PARTS.iter().position(|names| names.contains(word));
+    let part = |word: &&str| part_of_name(word);
     words.last().and_then(part).or_else(|| words.first().and_then(part))
 }
 
@@ -428,8 +501,32 @@ fn task_of(request: &Request) -> &str {
             let found = first_file(folder, 2).and_then(|path| of_end(&path));
             found.unwrap_or(&request.task)
         }
+        [table] if request.columns.text.is_none() && table.is_file() => {
+            listed(table).and_then(|path| of_end(&path)).unwrap_or(&request.task)
+        }
         _ => &request.task,
     }
+}
+
+/// First file of images or sounds that a table lists, if each of its first rows lists one.
+fn listed(path: &Path) -> Option<PathBuf> {
+    const ROWS: usize = 20;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let file = |line: String| {
+        let cells = line.split([',', ';', '\t', '"']).map(|cell| PathBuf::from(cell.trim()));
+        let mut files =
+            cells.filter(|cell| ["png", "jpg", "jpeg", "wav"].contains(&table::end(cell).as_str()));
+        files.find(|cell| {
+            let is_word = !cell.to_string_lossy().contains(char::is_whitespace);
+            is_word || folder.join(cell).is_file()
+        })
+    };
+    let lines = crate::data::stream::Lines::open(path).ok()?.take(ROWS + 1);
+    let lines: Vec<String> = lines.collect::<Result<_>>().ok()?;
+    // The first line may be a header.
+    let mut found = lines.into_iter().filter(|line| !line.trim().is_empty()).skip(1).map(file);
+    let first = found.next()??;
+    found.all(|file| file.is_some()).then_some(first)
 }
 
 /// First file of a folder or of the folders in it, by name.
@@ -467,7 +564,12 @@ impl PartFiles {
     /// (or `val`, `dev`, `validation`) and `test.*`, with ends for which `is_wanted` is true; a
     /// folder with none of these names for all such files. Longer names, such as `train-v1.1.json`
     /// and `en_ewt-ud-dev.conllu`, are understood too.
-    pub fn find(request: &Request, is_wanted: &dyn Fn(&Path) -> bool) -> Result<PartFiles> {
+    /// Files of the folder that are in no part are noted.
+    pub fn find(
+        request: &Request,
+        is_wanted: &dyn Fn(&Path) -> bool,
+        findings: &mut Findings,
+    ) -> Result<PartFiles> {
         let mut found = PartFiles {
             valid: request.valid.clone(),
             test: request.test.clone(),
@@ -479,13 +581,14 @@ impl PartFiles {
                 continue;
             }
             let files = files_of(path, is_wanted)?;
+            check_compressed(&files)?;
             let by = |part_of: fn(&str) -> Option<usize>| {
                 [0, 1, 2].map(|part: usize| -> Vec<PathBuf> {
                     let of = |file: &&PathBuf| part_of(&stem(file)) == Some(part);
                     files.iter().filter(of).cloned().collect()
                 })
             };
-            let exact = by(|stem| PARTS.iter().position(|names| names.contains(&stem)));
+            let exact = by(part_of_name);
             // Longer names, such as train-v1.1.json, count if they name more than one part.
             let longer = by(longer_name);
             let is_longer =
@@ -519,6 +622,7 @@ impl PartFiles {
                     )));
                 }
             }
+            note_unread(&files, [&train, &valid, &test], findings);
             found.train.extend(train);
             found.valid.extend(valid);
             found.test.extend(test);
@@ -535,6 +639,28 @@ impl PartFiles {
     pub fn held_out(&self) -> parts::HeldOut {
         parts::HeldOut { valid: self.valid.is_empty(), test: self.test.is_empty() }
     }
+}
+
+/// Notes the files of a folder that are in no part.
+pub(crate) fn note_unread(files: &[PathBuf], parts: [&Vec<PathBuf>; 3], findings: &mut Findings) {
+    for file in files.iter().filter(|file| !parts.iter().any(|part| part.contains(file))) {
+        let message = "is not read: only train.*, valid.* and test.* are parts of a folder that \
+                       has train.*; rename it, or name the files of a part by --data, --valid and \
+                       --test";
+        findings.warn("file not read", Place::whole(file), message);
+    }
+}
+
+/// Refuses a file beside its own compressed copy: its examples would be read twice.
+fn check_compressed(files: &[PathBuf]) -> Result<()> {
+    let plain = |file: &&PathBuf| file.extension().is_some_and(|end| end == "gz");
+    for file in files.iter().filter(plain) {
+        if files.contains(&file.with_extension("")) {
+            let message = "is there with and without .gz: remove one of them";
+            return Err(Error::file(file, message));
+        }
+    }
+    Ok(())
 }
 
 /// Files of a folder, sorted by name.
@@ -628,6 +754,47 @@ mod tests {
     }
 
     #[test]
+    fn a_file_in_two_parts_is_refused() {
+        crate::data::scratch::with_file("a.txt", b"some text\n", |path| {
+            let mut request = Request::new("generate");
+            (request.data, request.valid) = (vec![path.into()], vec![path.into()]);
+            let error = read(&request).err().unwrap().to_string();
+            assert!(error.contains("a.txt: it is given as --data and as --valid"), "{error}");
+            (request.data, request.valid) = (vec![path.into(), path.into()], vec![]);
+            let error = read(&request).err().unwrap().to_string();
+            assert!(error.contains("--data names it twice"), "{error}");
+        });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_refused_before_it_is_opened() {
+        let mut request = Request::new("classify");
+        request.data = vec!["/dev/zero".into()];
+        let error = read(&request).err().unwrap().to_string();
+        assert!(error.contains("/dev/zero: is neither a file nor a folder"), "{error}");
+    }
+
+    #[test]
+    fn a_table_of_files_is_no_table_of_texts() {
+        let task = |name: &str, text: &str| {
+            crate::data::scratch::with_file(name, text.as_bytes(), |path| {
+                let mut request = Request::new("classify");
+                request.data = vec![path.into()];
+                task_of(&request).to_string()
+            })
+        };
+        for (name, text, wanted) in [
+            ("a.csv", "image,label\nimg/1.png,cat\nimg/2.PNG,dog\n", "classify-image"),
+            ("b.jsonl", "{\"f\": \"a.wav\"}\n{\"f\": \"b.wav\", \"l\": 1}\n", "recognize"),
+            ("c.csv", "text,label\nsee a.png,x\nb,y\n", "classify"),
+            ("d.csv", "text,label\n", "classify"),
+        ] {
+            assert_eq!(task(name, text), wanted, "{name}");
+        }
+    }
+
+    #[test]
     fn folders_stand_for_their_parts() {
         let folder = std::env::temp_dir().join(format!("regard-parts-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -636,12 +803,38 @@ mod tests {
         }
         let mut request = Request::new("classify");
         request.data = vec![folder.clone()];
-        let files = PartFiles::find(&request, &table::is_table).unwrap();
+        let files = PartFiles::find(&request, &table::is_table, &mut Findings::new(false)).unwrap();
         assert_eq!(files.of(Part::Valid), [folder.join("dev.csv")]);
         assert_eq!((files.train.len(), files.test.len()), (1, 1));
         request.test = vec![folder.join("test.csv")];
-        let error = PartFiles::find(&request, &table::is_table).unwrap_err().to_string();
+        let error = PartFiles::find(&request, &table::is_table, &mut Findings::new(false))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("--test names a file"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_in_no_part_are_noted() {
+        let folder = std::env::temp_dir().join(format!("regard-unread-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let rows: String = (0..40).map(|i| format!("text {i},{}\n", i % 2)).collect();
+        let write = |name: &str| {
+            std::fs::write(folder.join(name), format!("text,label\n{rows}")).unwrap();
+        };
+        ["train.csv", "train_2.csv", "test-set.csv"].into_iter().for_each(write);
+        let mut request = Request::new("classify");
+        request.data = vec![folder.clone()];
+        let (import, findings) = super::read(&request).unwrap();
+        let told = findings.text();
+        for name in ["train_2.csv: is not read", "test-set.csv: is not read"] {
+            assert!(told.contains(name), "{name}: {told}");
+        }
+        let summary = import.unwrap().summary.join("\n");
+        assert!(summary.contains("files: train.csv"), "{summary}");
+        write("train.csv.gz");
+        let error = super::read(&request).err().unwrap().to_string();
+        assert!(error.contains("train.csv.gz: is there with and without .gz"), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -653,10 +846,10 @@ mod tests {
         ["test-drive.csv", "other.csv"].into_iter().for_each(write);
         let mut request = Request::new("classify");
         request.data = vec![folder.clone()];
-        let files = PartFiles::find(&request, &table::is_table).unwrap();
+        let files = PartFiles::find(&request, &table::is_table, &mut Findings::new(false)).unwrap();
         assert_eq!((files.train.len(), files.test.len()), (2, 0), "no training part is named");
         ["train-v1.1.csv", "x_y-ud-dev.csv"].into_iter().for_each(write);
-        let files = PartFiles::find(&request, &table::is_table).unwrap();
+        let files = PartFiles::find(&request, &table::is_table, &mut Findings::new(false)).unwrap();
         assert_eq!(files.train, [folder.join("train-v1.1.csv")]);
         assert_eq!(files.valid, [folder.join("x_y-ud-dev.csv")]);
         assert_eq!(files.test, [folder.join("test-drive.csv")]);

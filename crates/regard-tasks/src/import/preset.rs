@@ -51,6 +51,8 @@ const LEAST: f64 = 300.0;
 const LEAST_FROM: f64 = 60.0;
 /// Seconds of a step that do not depend on its batch.
 const STEP: f64 = 0.01;
+/// Tokens of a pretrained tokenizer for each word: three for two.
+const PIECES: [i64; 2] = [3, 2];
 /// Evaluations in a run.
 const EVALUATIONS: u64 = 8;
 
@@ -91,6 +93,8 @@ const PRESETS: &[Preset] = presets! {
 /// A recipe that was chosen for data, with the time that its steps are expected to take.
 #[derive(Clone, Debug)]
 pub struct Choice {
+    /// Sentence about texts that are read only in part.
+    pub note: Option<String>,
     /// The recipe.
     pub recipe: Table,
     /// Expected time of the steps in seconds, on two cores.
@@ -171,12 +175,25 @@ pub fn choose(import: &Import, wish: &Wish) -> Result<Choice> {
     let steps = (epochs * per_epoch).max(least).min(most).max(1.0).floor();
     schedule(&mut recipe, steps as u64, import.task);
     lay_over(&mut recipe, import.recipe_keys(wish.folder));
+    let mut note = None;
     if let (Some(most), Some(Value::Table(data))) = (wish.longest, recipe.get_mut("data"))
         && let Some(Value::Integer(asked)) = data.get_mut("max_tokens")
     {
+        if import.task == "classify" {
+            *asked = (*asked * PIECES[0]).div_euclid(PIECES[1]);
+        }
         *asked = (*asked).min(most as i64);
+        let pieces = import.size.longest as i64 * PIECES[0] / PIECES[1];
+        if import.task == "classify" && pieces > *asked {
+            let what = if import.size.unspaced { "character" } else { "word" };
+            note = Some(format!(
+                "texts are cut at {} of this model; the longest text has {}",
+                say::many(*asked as usize, "token"),
+                say::many(import.size.longest, what)
+            ));
+        }
     }
-    Ok(Choice { recipe, seconds: steps * second_per_step, epochs: steps / per_epoch })
+    Ok(Choice { note, recipe, seconds: steps * second_per_step, epochs: steps / per_epoch })
 }
 
 /// Whether a task is only trained from a pretrained model.
@@ -211,7 +228,9 @@ fn by_character(recipe: &mut Table, task: &str) {
         Value::Table(Table::from_iter([kind, ("size".to_string(), Value::Integer(size))]))
     };
     match task {
-        "classify" | "tag" => {
+        // The words of a tagged sentence are given, and the model reads their characters.
+        "tag" => {}
+        "classify" => {
             recipe.insert("vocabulary".into(), characters(6000));
         }
         _ => {
@@ -332,6 +351,24 @@ mod tests {
         assert!(error.to_string().contains("leave --from out"), "{error}");
     }
 
+    /// A tokenizer has more tokens than a text has words.
+    #[test]
+    fn pretrained_models_read_whole_texts_or_it_is_said() {
+        let of = |longest: usize, words: usize| {
+            let size = DataSize { examples: 9, units: 900, longest: words, ..DataSize::default() };
+            let mut import = import("classify", size);
+            import.keys = toml::from_str("[data]\nmax_tokens = 256").unwrap();
+            let wish = Wish { longest: Some(longest), ..wish(Effort::Quick, Some("x")) };
+            let chosen = choose(&import, &wish).unwrap();
+            (chosen.recipe["data"]["max_tokens"].as_integer().unwrap(), chosen.note)
+        };
+        assert_eq!(of(512, 250), (384, None));
+        let (tokens, note) = of(256, 250);
+        assert_eq!(tokens, 256);
+        let wanted = "texts are cut at 256 tokens of this model; the longest text has 250 words";
+        assert_eq!(note.as_deref(), Some(wanted));
+    }
+
     #[test]
     fn chinese_is_read_by_characters() {
         let size =
@@ -339,5 +376,8 @@ mod tests {
         let chosen = choose(&import("classify", size), &wish(Effort::Quick, None)).unwrap();
         assert_eq!(chosen.recipe["vocabulary"]["kind"].as_str(), Some("char"));
         assert!(!chosen.recipe["vocabulary"].as_table().unwrap().contains_key("min_frequency"));
+        // The words of sentences to tag are given.
+        let chosen = choose(&import("tag", size), &wish(Effort::Quick, None)).unwrap();
+        assert_eq!(chosen.recipe["vocabulary"]["kind"].as_str(), Some("treebank"));
     }
 }

@@ -4,6 +4,7 @@
 //! labels. Training writes it to [`RECORD`](super::RECORD), under the key `reading`; evaluation and
 //! prediction read it back as a [`TrainedImport`].
 
+use super::copies::DATA;
 use super::table::Table;
 use super::{RECORD, Request};
 use crate::data::Part;
@@ -16,8 +17,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Folder of a run that holds its imported data.
-pub const DATA: &str = "data";
 /// Roles of columns that flags choose.
 const FLAGS: [&str; 8] =
     ["text", "label", "source", "target", "query", "context", "question", "answer"];

@@ -1,5 +1,6 @@
 //! Recordings with one label or a transcript each, from folders or tables.
 
+use super::examples::{check_known, check_parts, divide};
 use super::findings::Findings;
 use super::media::{self, Example, Found, Item, Media};
 use super::reading::Reading;
@@ -80,8 +81,12 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         true => media::check_labels(&train, findings),
         false => fast_speech([&train, &valid, &test], findings),
     }
-    let all = media::divide([train, valid, test], labelled, held, request.seed, findings);
-    media::check_parts(&all, labelled, 2, findings);
+    media::contradictions([&train, &valid, &test], findings);
+    let all = divide([train, valid, test], labelled, held, request.seed, findings);
+    if labelled {
+        check_known(&all, findings);
+    }
+    check_parts(&all, 2, held, findings);
     let sizes = all.each_ref().map(Vec::len);
     let rate = rate(&all);
     let mut summary = vec![told, why];

@@ -4,30 +4,24 @@
 use super::findings::{Findings, Place};
 use super::glimpse::{comma, encoding_hint, foreign, glimpse, named};
 use super::values::{cell, not_text, values_of};
-use crate::data::choose::LISTED;
 use crate::data::columns::{Separator, row};
 use crate::data::stream::{self, Lines};
 use crate::say;
 use regard_models::{Error, Result};
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
+/// Line ends of a cell above which a quotation mark may be missing.
+const LONG: usize = 100;
+/// Most different keys of the objects of a table: each is a column of every row.
+const MOST_KEYS: usize = 1000;
 /// Ends of file names that are tables.
 pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
 
-/// Kind of the value of a key that an object does not have.
-const MISSING: &str = "missing";
-
-/// What an object is that lacks a key of the first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
-    /// A problem: every column is needed.
-    Problem,
-    /// A row, whose column is no text: [`Row::not_text`] tells where it is needed.
-    Allowed,
-}
+/// Kinds of JSON values that are neither texts nor labels.
+const NESTED: [&str; 2] = ["a list", "an object"];
 
 /// A table in memory.
 #[derive(Clone, Debug)]
@@ -46,7 +40,6 @@ pub(crate) struct Table {
 pub(crate) struct Form<'a> {
     /// Type, named as the end of a file name.
     pub kind: &'a str,
-    pub missing: Missing,
     /// Separator of the training file, which is used if the first line has it.
     pub like: Option<char>,
 }
@@ -73,9 +66,6 @@ impl Row {
     pub fn not_text(&self, columns: &[usize], names: Option<&[String]>) -> Option<String> {
         let (column, kind) = self.other.iter().find(|(column, _)| columns.contains(column))?;
         let name = names.and_then(|names| names.get(*column)).map_or("", String::as_str);
-        if *kind == MISSING {
-            return Some(format!("has no {name:?}, which the first object has"));
-        }
         let cell = say::short(&self.cells[*column], 40);
         Some(format!("{name:?} is {kind}, {cell}; need a text, in quotation marks"))
     }
@@ -100,7 +90,7 @@ impl Table {
     /// # Errors
     /// If the file cannot be opened or is of an unknown type.
     pub fn read(path: &Path, like: Option<char>, findings: &mut Findings) -> Result<Table> {
-        let form = Form { kind: &end(path), missing: Missing::Problem, like };
+        let form = Form { kind: &end(path), like };
         Table::of(form, stream::open(path)?, path, findings)
     }
 
@@ -114,7 +104,7 @@ impl Table {
         path: &Path,
         findings: &mut Findings,
     ) -> Result<Table> {
-        let Form { kind, missing, like } = form;
+        let Form { kind, like } = form;
         let (first, reader) = glimpse(reader, path)?;
         if let Some(message) = foreign(&first) {
             findings.error("encoding", Place::whole(path), message);
@@ -147,7 +137,7 @@ impl Table {
             }
             "jsonl" | "ndjson" | "json" => {
                 let values = values_of((kind, &first), reader, path, findings)?;
-                Table::of_values(path, values, missing, findings)
+                Table::of_values(path, values, findings)
             }
             _ => {
                 let message = format!("is not a table: its name must end in .{}", ENDS.join(", ."));
@@ -180,14 +170,34 @@ impl Table {
                     let place = Place::line(path, lines.number());
                     findings.row("encoding", place, "has a NUL byte: this is not a text file");
                 }
-                Ok(Some(cells)) => rows.push_back(Row::new(lines.number(), cells)),
+                Ok(Some(cells)) => {
+                    let line = lines.number();
+                    let breaks = |cell: &String| cell.matches('\n').count();
+                    let most = cells.iter().map(breaks).max().unwrap_or(0);
+                    if most > LONG {
+                        let message = format!(
+                            "a text in quotation marks with {most} line ends is before this; if it \
+                             is not one text, a quotation mark is missing"
+                        );
+                        findings.warn("quotation marks", Place::line(path, line), message);
+                    }
+                    rows.push_back(Row::new(line, cells));
+                }
                 Ok(None) => break,
                 Err(error) => {
                     let text = error.to_string();
                     let encoding = text.contains("not UTF-8");
                     bad += usize::from(encoding);
                     let kind = if encoding { "encoding" } else { "quotation marks" };
-                    findings.reader(kind, path, &error);
+                    let first = text.rsplit_once(" of line ").and_then(|(_, n)| n.parse().ok());
+                    match first {
+                        // Which of the lines are rows is unknown, so that none can be left out.
+                        Some(first) => {
+                            let count = 1 + lines.number().saturating_sub(first);
+                            findings.reader_of_file(kind, path, &error, count);
+                        }
+                        None => findings.reader(kind, path, &error),
+                    }
                     // An error of the reader itself repeats for ever.
                     if lines.number() == before {
                         break;
@@ -209,40 +219,58 @@ impl Table {
         Table { path: path.into(), keys: None, rows: VecDeque::new(), separator: None }
     }
 
-    /// Objects as rows: the keys of the first one are the columns.
-    fn of_values(
-        path: &Path,
-        values: Vec<(u64, Value)>,
-        missing: Missing,
-        findings: &mut Findings,
-    ) -> Table {
-        let mut keys: Option<Vec<String>> = None;
-        let mut rows = VecDeque::new();
+    /// Objects as rows: all their keys are the columns, and a key that an object lacks is an empty
+    /// cell.
+    fn of_values(path: &Path, values: Vec<(u64, Value)>, findings: &mut Findings) -> Table {
+        let (mut keys, mut known): (Vec<String>, HashMap<String, usize>) = Default::default();
+        let mut objects = vec![];
         for (line, value) in values {
             let place = Place::line(path, line);
             let Value::Object(object) = value else {
                 findings.row("JSON", place, "is not a JSON object, such as {\"text\": …}");
                 continue;
             };
-            let keys = keys.get_or_insert_with(|| object.keys().cloned().collect());
-            let lacking: Vec<&String> = keys.iter().filter(|k| !object.contains_key(*k)).collect();
-            if let (Some(lacking), Missing::Problem) = (lacking.first(), missing) {
-                let names: Vec<&str> = object.keys().map(String::as_str).collect();
-                let message = format!(
-                    "has no {lacking:?}, which the first object has; its keys are {}",
-                    say::list(&names, LISTED)
-                );
-                findings.row("missing field", place, message);
-                continue;
+            for key in object.keys().filter(|key| !known.contains_key(*key)).collect::<Vec<_>>() {
+                known.insert(key.clone(), keys.len());
+                keys.push(key.clone());
             }
-            let cells =
-                keys.iter().map(|key| object.get(key).map_or(String::new(), cell)).collect();
-            let other = keys.iter().enumerate().filter_map(|(at, key)| {
-                Some((at, object.get(key).map_or(Some(MISSING), not_text)?))
-            });
-            rows.push_back(Row { line, cells, other: other.collect() });
+            if keys.len() > MOST_KEYS {
+                let message = format!("the objects have more than {MOST_KEYS} different keys");
+                findings.error("JSON", place, message);
+                break;
+            }
+            objects.push((line, object));
         }
-        Table { keys: Some(keys.unwrap_or_default()), rows, ..Table::empty(path) }
+        let row = |(line, object): (u64, serde_json::Map<String, Value>)| {
+            let mut row = Row::new(line, vec![String::new(); keys.len()]);
+            for (key, value) in &object {
+                // The object with one key too many is not read.
+                let Some(at) = known.get(key) else { continue };
+                row.cells[*at] = cell(value);
+                row.other.extend(not_text(value).map(|kind| (*at, kind)));
+            }
+            row
+        };
+        let rows = objects.into_iter().map(row).collect();
+        Table { keys: Some(keys), rows, ..Table::empty(path) }
+    }
+
+    /// Removes rows with a list or an object in one of the chosen columns, which are noted.
+    pub fn take_nested(&mut self, columns: &[usize], findings: &mut Findings) {
+        let (keys, path) = (self.keys.clone().unwrap_or_default(), self.path.clone());
+        self.rows.retain(|row| {
+            let is_nested = |(column, kind): &&(usize, &str)| {
+                columns.contains(column) && NESTED.contains(kind)
+            };
+            let Some((column, _)) = row.other.iter().find(is_nested) else { return true };
+            let message = format!(
+                "{:?} is {}, need a text or a number",
+                keys[*column],
+                say::short(&row.cells[*column], 60)
+            );
+            findings.row("list", Place::line(&path, row.line), message);
+            false
+        });
     }
 
     /// Returns the first rows, from which columns are chosen.
@@ -341,12 +369,58 @@ mod tests {
         }
         let (rows, told) =
             read("b.jsonl", b"{\"text\": \"a\", \"n\": 1}\n[1]\n{\"text\"\n{\"n\": 2}\n");
-        assert_eq!(rows, [(1, vec!["a".to_string(), "1".into()])]);
-        for part in
-            ["line 2: is not a JSON object", "line 3: is not JSON", "line 4: has no \"text\""]
-        {
+        assert_eq!(rows[0], (1, vec!["a".to_string(), "1".into()]));
+        assert_eq!(rows[1], (4, vec![String::new(), "2".into()]), "a key may be missing");
+        for part in ["line 2: is not a JSON object", "line 3: is not JSON"] {
             assert!(told.contains(part), "{part}: {told}");
         }
+    }
+
+    /// Rows that a stray quotation mark hides are never left out as one row.
+    #[test]
+    fn a_missing_quotation_mark_is_an_error_of_the_file() {
+        let rows = "fine,x\n".repeat(40);
+        for (middle, wanted) in [
+            ("\"Great film,pos\n", "within the quotation marks of line 42; 41 lines cannot be"),
+            ("\"one\ntwo\"three,x\n", "after the quotation marks of line 42; 2 lines cannot"),
+            ("\"one\n\u{fffd}\nend\",x\n", "the line is within the quotation marks of line 42"),
+        ] {
+            let text = format!("text,label\n{rows}{middle}{rows}");
+            let bytes: Vec<u8> = match middle.contains('\u{fffd}') {
+                true => text
+                    .replace('\u{fffd}', "\u{1}")
+                    .bytes()
+                    .map(|b| if b == 1 { 0xff } else { b })
+                    .collect(),
+                false => text.into_bytes(),
+            };
+            with_file("a.csv", &bytes, |path| {
+                let mut findings = Findings::new(true);
+                Table::read(path, None, &mut findings).unwrap();
+                let told = findings.text();
+                assert!(findings.has_errors() && told.contains(wanted), "{wanted}: {told}");
+            });
+        }
+        let long = format!("text,label\n\"{}\",x\n", "a line\n".repeat(120));
+        assert!(
+            read("b.csv", long.as_bytes())
+                .1
+                .contains("a text in quotation marks with 120 line ends")
+        );
+    }
+
+    #[test]
+    fn lists_are_no_texts_and_later_keys_are_columns() {
+        let text = b"{\"text\": [\"The\", \"cat\"]}\n{\"text\": \"a\", \"title\": {\"b\": 1}}\n";
+        with_file("a.jsonl", text, |path| {
+            let mut findings = Findings::new(false);
+            let mut table = Table::read(path, None, &mut findings).unwrap();
+            assert_eq!(table.keys.as_deref(), Some(&["text".to_string(), "title".into()][..]));
+            table.take_nested(&[0], &mut findings);
+            assert_eq!(table.rows.len(), 1);
+            let told = findings.text();
+            assert!(told.contains("line 1: \"text\" is [\"The\",\"cat\"], need a text"), "{told}");
+        });
     }
 
     #[test]

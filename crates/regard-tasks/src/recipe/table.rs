@@ -1,7 +1,9 @@
 //! TOML tables of recipes: files, bases and overrides.
 
 use super::{names, own};
+use crate::import::copies::set_places;
 use crate::say;
+use crate::train::RECIPE;
 use regard_models::{Error, Result, checkpoint};
 use std::path::Path;
 use toml::{Table, Value};
@@ -27,7 +29,12 @@ pub fn read_with(
         let beside = folder.join(format!("{name}.toml"));
         if beside.exists() { checkpoint::read_text(&beside).ok() } else { others(name) }
     };
-    parse(&text, overrides, &beside).map_err(|message| Error::file(path, message))
+    let told = |message: String| Error::file(path, message);
+    let mut table = merged(&text, &beside, DEEPEST).map_err(told)?;
+    if let (true, Some(run)) = (path.ends_with(RECIPE), path.parent()) {
+        set_places(&mut table, run);
+    }
+    with(table, overrides).map_err(told)
 }
 
 /// Parses a recipe; `base` returns the texts of bases by their names.

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-pub(super) const LOCK: &str = "run.lock";
+pub(crate) const LOCK: &str = "run.lock";
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -27,16 +27,17 @@ pub(crate) mod trained;
 pub use checksums::{CHECKSUMS, verify_checksums, write_checksums};
 pub use history::{LoggedEvaluation, RunDetails};
 pub use learner::{BatchLoss, Direction, Evaluation, Learner};
-pub use lock::check_unlocked;
+pub(crate) use lock::LOCK;
+pub use lock::{Lock, check_unlocked};
 pub use options::TrainOptions;
 pub use pace::{Pace, pace};
 pub use record::{
-    RECIPE, Record, SettingDifference, changed_data, differences, is_run, prepare, recorded,
-    refuse, table,
+    RECIPE, Record, SettingDifference, changed_data, check_data, differences, is_run, prepare,
+    recorded, refuse, table,
 };
 pub use repeats::{Repeated, Repeats};
 pub use run::{Event, Run, TrainOutcome};
-pub use runs::runs;
+pub use runs::{runs, seed_folders};
 pub use schedule::{Schedule, ScheduleKind};
 pub use start::{RunOptions, start};
 pub use state::{

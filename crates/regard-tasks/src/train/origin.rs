@@ -9,7 +9,7 @@ use toml::Value;
 /// Keys of `[data]` that name files of the user.
 const FILES: [&str; 8] = ["folder", "train", "valid", "test", "files", "nodes", "edges", "graphs"];
 /// Folder of a run that imported data are copied to.
-const COPIES: &str = import::reading::DATA;
+const COPIES: &str = import::DATA;
 
 /// Returns the name of a recipe's data set, or those of the user's files.
 pub(super) fn data_of(recipe: &Table, run: &Path) -> Option<String> {

@@ -6,6 +6,7 @@
 use super::state::checkpoints;
 use crate::data::ledger::{self, DataFile};
 use crate::data::sets::{hex, sha256};
+use crate::import::copies::{Copies, set_places};
 use crate::recipe::{Prepared, Table, Task, rename};
 use crate::say;
 use regard_models::checkpoint::{read_text, write_file};
@@ -172,6 +173,7 @@ pub fn recorded(run: &Path) -> Result<Table> {
         .map_err(|e: toml::de::Error| Error::file(&path, format!("not TOML: {}", e.message())))?;
     // Tasks that have been renamed since get their current name.
     rename(&mut recipe);
+    set_places(&mut recipe, run);
     let changes = match run.join(RUN).exists() || !checkpoints(run).is_empty() {
         true => {
             let notes = notes(run)?;
@@ -232,7 +234,14 @@ fn notes(run: &Path) -> Result<Notes> {
 
 /// Returns the data files that a run read, with their hashes; empty if it has not recorded them.
 pub(super) fn data_files(run: &Path) -> Result<Vec<DataFile>> {
-    if run.join(RUN).exists() { Ok(notes(run)?.files) } else { Ok(vec![]) }
+    if !run.join(RUN).exists() {
+        return Ok(vec![]);
+    }
+    let mut files = notes(run)?.files;
+    if let Some(copies) = Copies::of(run) {
+        files.iter_mut().for_each(|file| file.path = copies.place(&file.path));
+    }
+    Ok(files)
 }
 
 fn write_notes(run: &Path, notes: &Notes) -> Result<()> {
@@ -287,14 +296,33 @@ pub(super) fn change(run: &Path, step: u64, changed: &[SettingDifference]) -> Re
 pub fn changed_data(folder: &Path, read: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let run = [Some(folder), folder.parent()].into_iter().flatten().find(|run| is_run(run));
     let Some(run) = run.filter(|run| run.join(RUN).exists()) else { return Ok(vec![]) };
-    let changed = |file: &DataFile| {
-        let now = fs::metadata(&file.path).ok().filter(|now| now.is_file());
-        now.is_some_and(|now| {
-            now.len() != file.bytes || sha256(&file.path).ok().as_ref() != Some(&file.sha256)
-        })
-    };
-    let known = notes(run)?.files.into_iter().filter(|file| read.contains(&file.path));
-    Ok(known.filter(changed).map(|file| file.path).collect())
+    let known = data_files(run)?.into_iter().filter(|file| read.contains(&file.path));
+    Ok(known.filter(has_changed).map(|file| file.path).collect())
+}
+
+/// Whether a file has other contents than when it was read; false if it no longer exists.
+fn has_changed(file: &DataFile) -> bool {
+    let now = fs::metadata(&file.path).ok().filter(|now| now.is_file());
+    now.is_some_and(|now| {
+        now.len() != file.bytes || sha256(&file.path).ok().as_ref() != Some(&file.sha256)
+    })
+}
+
+/// Checks that the data files of a run are those that it was trained on.
+///
+/// # Errors
+/// If one has changed, or `run.json` is damaged.
+pub fn check_data(run: &Path) -> Result<()> {
+    match data_files(run)?.into_iter().find(has_changed) {
+        None => Ok(()),
+        Some(DataFile { path, .. }) => {
+            let message = format!(
+                "{} changed after the run was trained on it; restore it, or train in another folder",
+                path.display()
+            );
+            Err(Error::file(run, message))
+        }
+    }
 }
 
 /// Compares files by content only: a data folder may have moved.
@@ -351,6 +379,22 @@ mod tests {
         let said = refuse(Path::new("runs/x"), &found).to_string();
         assert!(said.contains("seed: the run has 1, not 2"), "{said}");
         assert!(said.contains("data.train: the run has nothing, not \"b\""), "{said}");
+    }
+
+    #[test]
+    fn data_that_changed_after_training_are_found() {
+        let run = std::env::temp_dir().join(format!("regard-changed-{}", std::process::id()));
+        fs::create_dir_all(&run).unwrap();
+        let path = run.join("train.csv");
+        fs::write(&path, "one").unwrap();
+        let file = DataFile { path: path.clone(), bytes: 3, sha256: sha256(&path).unwrap() };
+        check_data(&run).unwrap();
+        begin(&run, &Record { recipe: Table::new(), files: vec![file] }).unwrap();
+        check_data(&run).unwrap();
+        fs::write(&path, "two").unwrap();
+        let error = check_data(&run).unwrap_err().to_string();
+        assert!(error.contains("train.csv changed after the run was trained"), "{error}");
+        fs::remove_dir_all(&run).unwrap();
     }
 
     #[test]

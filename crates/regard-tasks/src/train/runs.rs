@@ -41,7 +41,7 @@ fn subfolders(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
 }
 
 /// Returns the seeds of a folder's runs with several seeds, and their folders.
-pub(super) fn seed_folders(folder: &Path) -> Vec<(u64, PathBuf)> {
+pub fn seed_folders(folder: &Path) -> Vec<(u64, PathBuf)> {
     let of_seed = |(name, path): (String, PathBuf)| {
         let seed: u64 = name.strip_prefix("seed-")?.parse().ok()?;
         is_run(&path).then_some((seed, path))

@@ -1,12 +1,13 @@
 //! `regard runs`: list of training runs, and details of one.
 
 use super::say::quoted;
-use super::train::own::graph_command;
+use super::train::own::{graph_command, near};
 use super::{Global, Outcome, write_json};
 use crate::show::table::{Rows, Table};
 use crate::show::{bytes, label, terminal};
 use anyhow::{Result, bail};
 use clap::Args;
+use regard_tasks::import::TrainedImport;
 use regard_tasks::train::{self, LoggedEvaluation, RunDetails, RunStatus, RunSummary};
 use regard_tasks::{pipeline, say};
 use serde::Serialize;
@@ -303,11 +304,19 @@ pub fn use_of(task: &str, folder: &Path) -> Option<String> {
         return Some(format!("{} --model {model}", graph_command(folder)));
     }
     let verb = pipeline::task(task)?.verb;
+    if task == "rerank" {
+        return Some(format!("printf 'A text.\\nAnother.\\n' | {verb} 'A query' --model {model}"));
+    }
+    let media = |other: &str| {
+        let trained = TrainedImport::of_run(folder).ok().flatten();
+        let file = trained.and_then(|trained| trained.example());
+        file.map_or(format!(" {other}"), |file| format!(" {}", quoted(near(&file).display())))
+    };
+    let (image, sound) = (media("FILE.png"), media("FILE.wav"));
     let (before, after) = match task {
-        "classify-image" => (" FILE.png", ""),
-        "recognize" => (" FILE.wav", ""),
+        "classify-image" => (image.as_str(), ""),
+        "recognize" => (sound.as_str(), ""),
         "answer" | "answer-story" => (" 'A question?'", " --context 'A text.'"),
-        "rerank" => (" 'A query'", " --texts FILE"),
         "point" => (" '0.1 0.2  0.9 0.1  0.5 0.7'", ""),
         "fill" => (" 'A [MASK] text.'", ""),
         "generate" => (" 'A beginning'", ""),
@@ -324,7 +333,7 @@ mod tests {
     fn every_task_with_a_verb_has_a_command() {
         for row in pipeline::TASKS {
             let command = use_of(row.name, Path::new("runs/my run")).unwrap();
-            assert!(command.starts_with(row.verb), "{command}");
+            assert!(command.contains(row.verb), "{command}");
             assert!(command.ends_with(" --model 'runs/my run'"), "{command}");
         }
         assert_eq!(use_of("permute", Path::new("x")), None);

@@ -70,6 +70,71 @@ fn one_command_trains_evaluates_and_says_what_is_next() {
 }
 
 #[test]
+fn the_data_of_several_seeds_are_not_replaced() {
+    let here = fresh("own_seeds");
+    fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(60))).unwrap();
+    let flags = ["train", "classify", "--data", "news.csv", "--quick", "--out", "runs/x"];
+    let all = [&flags[..], &SHORT, &["--seeds", "2"]].concat();
+    let ran = at(&here, &all);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let train = here.join("runs/x/data/train.jsonl");
+    let before = fs::read(&train).unwrap();
+    let ran = at(&here, &[&all[..], &["--seed", "2"]].concat());
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    let way = "with the seeds 0, 1, which share the data in runs/x/data. To add seeds: regard \
+               train --resume runs/x --seeds N; for new runs: --out runs/x-2";
+    assert!(ran.err.contains(way), "{}", ran.err);
+    assert_eq!(fs::read(&train).unwrap(), before);
+    // The command of the message adds a seed, with the same data.
+    let ran = at(&here, &["train", "--resume", "runs/x", "--seeds", "3"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("(already trained)"), "{}", ran.err);
+    // Other data than those that a seed was trained on are refused.
+    fs::write(&train, [&before[..], b"{\"text\": \"x\", \"label\": \"money\"}\n"].concat())
+        .unwrap();
+    let ran = at(&here, &["train", "--resume", "runs/x", "--seeds", "3"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    assert!(ran.err.contains("train.jsonl changed after the run was trained"), "{}", ran.err);
+}
+
+/// A run reads its own data after it was moved, and from another folder.
+#[test]
+fn a_run_keeps_its_data_where_it_is() {
+    let here = fresh("own_moved");
+    fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(60))).unwrap();
+    let flags = ["train", "classify", "--data", "news.csv", "--quick", "--out", "runs/x"];
+    let ran = at(&here, &[&flags[..], &SHORT].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    fs::rename(here.join("runs/x"), here.join("runs/y")).unwrap();
+    // Another run in the old place must not give its data.
+    fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(90))).unwrap();
+    let ran = at(&here, &[&flags[..], &SHORT].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for (folder, run) in [(here.clone(), "runs/y"), (here.join("runs"), "y")] {
+        let ran = at(&folder, &["eval", run, "--json"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(said["asked"], 6, "{said:#}");
+        assert!(!ran.err.contains("changed since"), "{}", ran.err);
+    }
+    let more = ["train", "--resume", "runs/y", "--set", "train.steps=8"];
+    let ran = at(&here, &more);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
+#[test]
+fn a_given_part_without_good_rows_is_refused() {
+    let here = fresh("own_empty_part");
+    fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(60))).unwrap();
+    fs::write(here.join("test.csv"), "category,title,text\n,A title,A text\n").unwrap();
+    let flags = ["train", "classify", "--data", "news.csv", "--test", "test.csv", "--skip-bad"];
+    let ran = at(&here, &[&flags[..], &["--quick"]].concat());
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    assert!(ran.err.contains("no example is left of the test part that was given"), "{}", ran.err);
+    assert!(!here.join("runs").exists());
+}
+
+#[test]
 fn a_check_writes_nothing() {
     let here = fresh("own_check");
     fs::write(here.join("news.csv"), format!("category,title,text\n{}", news(40))).unwrap();
@@ -77,6 +142,21 @@ fn a_check_writes_nothing() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("task = \"classify\""), "{}", ran.out);
     assert!(!here.join("runs").exists());
+    // What is checked is what would be trained.
+    let check = ["train", "classify", "--data", "news.csv", "--dry-run"];
+    for json in [&[][..], &["--json"]] {
+        for set in ["train.steps=0", "nonsense=1"] {
+            let ran = at(&here, &[&check[..], json, &["--set", set]].concat());
+            assert_eq!(ran.code, 2, "{set}: {}", ran.out);
+        }
+    }
+    let ran = at(&here, &[&check[..], &["--json", "--set", "train.steps=5"]].concat());
+    let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(said["recipe"]["train"]["steps"], 5);
+    // A model that is too large leaves no data behind.
+    let ran = at(&here, &["train", "classify", "--data", "news.csv", "--memory", "1KB"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    assert!(!here.join("runs/news-classify").exists(), "{}", ran.err);
     let ran = at(&here, &["train", "classify", "--data", "news.csv", "--dry-run", "--json"]);
     let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&said["fine"], &said["parts"]["train"]), (&true.into(), &32.into()));
@@ -115,6 +195,8 @@ fn a_task_needs_data_and_data_need_a_task() {
         (&["train", "generate", "--data", "news.csv", "--label", "x"], "--label does not apply"),
         (&["train", "classify", "--data", "none.csv"], "none.csv"),
         (&["train", "answer", "--data", "news.csv", "--text", "a"], "--text does not apply"),
+        (&["train", "--resume", "runs/x", "--data", "news.csv"], "cannot be used with '--data"),
+        (&["train", "classify", "--data", "news.csv", "--resume", "x"], "cannot be used with"),
     ] {
         let ran = at(&here, args);
         assert_eq!(ran.code, 2, "{args:?}: {}{}", ran.out, ran.err);
@@ -216,7 +298,7 @@ fn each_defect_is_reported_with_its_line_and_nothing_is_trained() {
             "m.jsonl",
             text(&["{\"text\": \"a\", \"label\": \"x\"}\n{\"text\": \"b\"}\n"]),
             &[],
-            "line 2: has no \"label\"",
+            "line 2: the label is empty",
         ),
         ("classify", "n.csv", b"".to_vec(), &[], "has no rows"),
         ("classify", "o.csv", b"PK\x03\x04rest".to_vec(), &[], "spreadsheet"),

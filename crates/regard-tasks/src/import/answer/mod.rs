@@ -74,7 +74,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let is_read = |path: &Path| {
         ["json", "jsonl", "ndjson", "csv", "tsv", "tab", "parquet"].contains(&end(path).as_str())
     };
-    let files = PartFiles::find(request, &is_read)?;
+    let files = PartFiles::find(request, &is_read, findings)?;
     let mut ids = Ids::default();
     let (mut columns, mut reading) = (None, None);
     let mut all = [vec![], vec![], vec![]];
@@ -108,8 +108,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let by_article = titles.iter().filter(|title| !title.is_empty()).count() >= ARTICLES;
     all[0].iter_mut().for_each(|paragraph| paragraph.by_article = by_article);
     let held = files.held_out();
-    let all = divide(all, held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide(all, false, held, request.seed, findings);
+    check_parts(&all, 2, held, findings);
     let sizes = all.each_ref().map(|part| questions(part).count());
     let answerable =
         |part: &[Paragraph]| questions(part).filter(|(_, q)| !q.answers.is_empty()).count();

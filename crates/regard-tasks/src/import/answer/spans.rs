@@ -32,20 +32,45 @@ pub(super) fn answers(
     match value {
         Value::Null => Ok(vec![]),
         Value::String(text) if text.trim().is_empty() => Ok(vec![]),
-        Value::Array(items) => items.iter().map(|item| one(item, None)).collect(),
+        Value::Array(items) => match start {
+            // One place for each answer, beside the list.
+            Some(Value::Array(starts)) => {
+                zipped(items, starts)?.map(|(item, start)| one(item, Some(start))).collect()
+            }
+            Some(start) if !start.is_null() && items.len() == 1 => {
+                Ok(vec![one(&items[0], Some(start))?])
+            }
+            Some(start) if !start.is_null() => {
+                let message = format!(
+                    "has {} answers and one answer_start, {start}; need a list of the same length",
+                    items.len()
+                );
+                Err(("different lengths", message))
+            }
+            _ => items.iter().map(|item| one(item, None)).collect(),
+        },
         Value::Object(object) => match (object.get("text"), object.get("answer_start")) {
             (Some(Value::Array(texts)), Some(Value::Array(starts))) => {
-                if texts.len() != starts.len() {
-                    let message =
-                        format!("has {} answers and {} answer_start", texts.len(), starts.len());
-                    return Err(("different lengths", message));
-                }
-                texts.iter().zip(starts).map(|(text, start)| one(text, Some(start))).collect()
+                zipped(texts, starts)?.map(|(text, start)| one(text, Some(start))).collect()
             }
             (Some(Value::Array(texts)), _) => texts.iter().map(|text| one(text, None)).collect(),
             _ => Ok(vec![one(value, None)?]),
         },
         other => Ok(vec![one(other, start)?]),
+    }
+}
+
+/// Answers with their places, which must be as many.
+fn zipped<'a>(
+    texts: &'a [Value],
+    starts: &'a [Value],
+) -> Result<impl Iterator<Item = (&'a Value, &'a Value)>, Problem> {
+    match texts.len() == starts.len() {
+        true => Ok(texts.iter().zip(starts)),
+        false => {
+            let message = format!("has {} answers and {} answer_start", texts.len(), starts.len());
+            Err(("different lengths", message))
+        }
     }
 }
 
@@ -96,4 +121,23 @@ fn places<'a>(text: &'a str, context: &'a str) -> impl Iterator<Item = usize> + 
         from = byte;
         characters
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn places_beside_a_list_belong_to_its_answers() {
+        let texts = json!(["Paris", "France"]);
+        let found = answers(&texts, Some(&json!([40, 9]))).unwrap();
+        assert_eq!(found, [("Paris".to_string(), Some(40)), ("France".into(), Some(9))]);
+        assert_eq!(answers(&json!(["Paris"]), Some(&json!(40))).unwrap()[0].1, Some(40));
+        for start in [json!([40]), json!(40)] {
+            let (kind, message) = answers(&texts, Some(&start)).unwrap_err();
+            assert_eq!(kind, "different lengths", "{message}");
+        }
+        assert_eq!(answers(&texts, None).unwrap()[0].1, None);
+    }
 }

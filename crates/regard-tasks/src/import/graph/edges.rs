@@ -73,6 +73,31 @@ pub(super) fn read(
             like::ends(request, &first).expect("it was just there")
         }
         (Some(from), Some(to)) => (from, to),
+        _ if header && first.len() > 2 => {
+            // Names are unknown: the two columns of nodes, of those that hold numbers too.
+            let holds = |column: &usize| {
+                let cells = table.rows.iter().skip(usize::from(table.keys.is_none()));
+                let cells = cells.take(1000).filter_map(|row| row.cells.get(*column));
+                let (nodes, all) = cells.fold((0, 0), |(nodes, all), cell| {
+                    (nodes + usize::from(is_node(cell)), all + 1)
+                });
+                2 * nodes > all
+            };
+            match (0..first.len()).filter(holds).collect::<Vec<_>>()[..] {
+                [from, to] => (from, to),
+                ref found => {
+                    let message = format!(
+                        "cannot tell which two columns are the ends of an edge: {} of {} hold \
+                         nodes; {}. Name them 'source' and 'target' in the header",
+                        found.len(),
+                        first.len(),
+                        shown(&first)
+                    );
+                    findings.error("columns", Place::whole(path), message);
+                    return Ok(None);
+                }
+            }
+        }
         _ => (0, 1),
     };
     let header = header.then_some(first);
@@ -176,11 +201,13 @@ impl Edges {
             let Some(ends) = columns.ends(row, nodes) else {
                 let unknown =
                     |column: &&usize| !nodes.numbers.contains_key(row.cells[**column].trim());
-                for column in [from, to].into_iter().filter(unknown) {
-                    let id = say::short(row.cells[*column].trim(), 40);
-                    let message = format!("there is no node {id:?} in {}", nodes.path.display());
-                    findings.row("unknown node", place, message);
-                }
+                let ids = [from, to]
+                    .into_iter()
+                    .filter(unknown)
+                    .map(|column| format!("{:?}", say::short(row.cells[*column].trim(), 40)));
+                let ids = ids.collect::<Vec<_>>().join(" and no node ");
+                let message = format!("there is no node {ids} in {}", nodes.path.display());
+                findings.row("unknown node", place, message);
                 continue;
             };
             if ends.0 == ends.1 {

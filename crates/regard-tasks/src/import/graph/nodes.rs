@@ -2,11 +2,11 @@
 
 use super::like;
 use crate::data::Part;
-use crate::import::Request;
 use crate::import::columns::{asked, known, shown, told};
 use crate::import::findings::{Findings, Place};
 use crate::import::reading::Reading;
 use crate::import::table::{Row, Table};
+use crate::import::{Request, part_of_name};
 use crate::say;
 use regard_models::Result;
 use std::collections::HashMap;
@@ -207,16 +207,15 @@ fn numbers(
 }
 
 fn part_of(cell: &str) -> Result<Option<Part>, String> {
-    Ok(match cell.trim().to_lowercase().as_str() {
-        "train" | "training" => Some(Part::Train),
-        "valid" | "val" | "dev" | "validation" => Some(Part::Valid),
-        "test" => Some(Part::Test),
-        "none" | "-" | "" => None,
+    let name = cell.trim().to_lowercase();
+    match (part_of_name(&name), name.as_str()) {
+        (Some(at), _) => Ok(Some([Part::Train, Part::Valid, Part::Test][at])),
+        (None, "none" | "-" | "") => Ok(None),
         _ => {
             let got = say::short(cell, 40);
-            return Err(format!("the part is {got:?}, need train, valid, test or none"));
+            Err(format!("the part is {got:?}, need train, valid, test or none"))
         }
-    })
+    }
 }
 
 fn choose(rows: &[&[String]], header: Option<bool>, request: &Request) -> Result<Chosen, String> {

@@ -217,3 +217,22 @@ fn requests_that_do_not_fit_are_refused() {
         assert!(error(&request).contains("need one table of nodes"));
     });
 }
+
+/// Ids of edges are numbers as ids of nodes are: the columns are not guessed.
+#[test]
+fn edges_between_columns_of_unknown_names_are_found_or_refused() {
+    let nodes: String = (0..40).map(|i| format!("{i},{},{}\n", ["a", "b"][i % 2], i % 5)).collect();
+    let nodes = format!("id,label,x\n{nodes}");
+    let edges = |first: usize| -> String {
+        let row = |i: usize| format!("{},{i},{}\n", first + i, (i + 1) % 40);
+        "number,one,other\n".to_string() + &(0..40).map(row).collect::<String>()
+    };
+    with_tables("ids", &nodes, &edges(0), |folder| {
+        let (import, told) = check(folder);
+        assert!(import.is_none() && told.contains("3 of 3 hold nodes"), "{told}");
+        std::fs::write(folder.join("edges.csv"), edges(20)).unwrap();
+        let (import, told) = check(folder);
+        let summary = import.unwrap_or_else(|| panic!("{told}")).summary.join("\n");
+        assert!(summary.contains("edges: column 'one' to column 'other'"), "{summary}");
+    });
+}

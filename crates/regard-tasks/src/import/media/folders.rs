@@ -1,14 +1,10 @@
 //! Folders with a sub-folder for each label, perhaps below `train`, `valid` and `test`.
 
 use super::{Item, Media};
-use crate::import::files_of;
 use crate::import::findings::{Findings, Place};
+use crate::import::{files_of, part_of_name};
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
-
-/// Names of the folders of each part.
-const PARTS: [&[&str]; 3] =
-    [&["train", "training"], &["valid", "val", "dev", "validation"], &["test", "testing"]];
 
 /// Sub-folders, sorted by name; hidden ones are left out.
 fn folders_of(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -46,7 +42,7 @@ pub(super) fn parts(
     let (mut parts, mut others) = ([vec![], vec![], vec![]], vec![]);
     for each in folders_of(folder)? {
         let name = name(&each).to_lowercase();
-        match PARTS.iter().position(|names| names.contains(&name.as_str())) {
+        match part_of_name(&name) {
             Some(part) => parts[part].push(each),
             None => others.push(each),
         }

@@ -5,13 +5,13 @@
 //! |---|---|
 //! | `folders` | a sub-folder for each label |
 //! | `tables` | a table of paths and labels |
-//! | `divide` | the split, and checks of labels and parts |
+//! | `labels` | files that were read, and checks of their labels |
 
-mod divide;
 mod folders;
+mod labels;
 mod tables;
 
-pub(super) use divide::{Example, check_labels, check_parts, counted, divide, known_only};
+pub(super) use labels::{Example, check_labels, contradictions, counted, known_only};
 
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;
@@ -204,7 +204,8 @@ fn parts_of(
     let mut inner = Request::new("");
     inner.data = vec![path.to_path_buf()];
     let is_wanted = |file: &Path| tables.iter().any(|table| table == file);
-    let super::PartFiles { train, valid, test, .. } = super::PartFiles::find(&inner, &is_wanted)?;
+    let super::PartFiles { train, valid, test, .. } =
+        super::PartFiles::find(&inner, &is_wanted, findings)?;
     Ok(Some([train, valid, test]))
 }
 

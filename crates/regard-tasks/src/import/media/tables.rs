@@ -42,6 +42,7 @@ pub(super) fn items(
         }
     };
     table.take_header(header.is_some(), findings);
+    table.take_nested(&[place, text], findings);
     let mut all = vec![];
     for row in &table.rows {
         let at = Place::line(path, row.line);

@@ -78,7 +78,7 @@ pub(super) fn summarize(request: &Request, findings: &mut Findings) -> Result<Op
 }
 
 fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option<Draft>> {
-    let corpus = match parallel::find(request)? {
+    let corpus = match parallel::find(request, findings)? {
         Some(files) => Some(lines::read(files, findings)?),
         None => tables::read(request, kind, findings)?,
     };
@@ -101,8 +101,8 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         let write = move |folder: &Path| write_table(&folder.join(file), &pairs);
         return Ok(Some(Draft::to_evaluate(task, summary, count, file, Box::new(write))));
     }
-    let all = divide(parts, held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide(parts, false, held, request.seed, findings);
+    check_parts(&all, 2, held, findings);
     let sizes = all.each_ref().map(Vec::len);
     summary.push(split_line(sizes, held, request.seed));
     let lengths = Lengths::of(&all[0]);

@@ -1,6 +1,7 @@
 //! Pairs in two parallel files, a text on each line: `train.en` and `train.fr`.
 
-use super::super::{PARTS, Request, files_of, stem, table};
+use super::super::findings::Findings;
+use super::super::{PARTS, Request, files_of, note_unread, stem, table};
 use super::languages;
 use crate::data::stream::Lines;
 use crate::say;
@@ -54,9 +55,9 @@ fn has_tab(path: &Path) -> Result<bool> {
 }
 
 /// Finds parallel files; `None` if the request names tables.
-pub(super) fn find(request: &Request) -> Result<Option<Files>> {
+pub(super) fn find(request: &Request, findings: &mut Findings) -> Result<Option<Files>> {
     let parts = match &request.data[..] {
-        [folder] if folder.is_dir() => match of_folder(folder, request.like().is_some())? {
+        [folder] if folder.is_dir() => match of_folder(folder, request.like().is_some(), findings)? {
             Some([train, valid, test]) => {
                 let valid = given("valid", valid, &request.valid)?;
                 [train, valid, given("test", test, &request.test)?]
@@ -110,7 +111,11 @@ fn given(flag: &str, own: Vec<PathBuf>, named: &[PathBuf]) -> Result<Vec<PathBuf
 }
 
 /// Files of a folder for each part, if its training files are parallel.
-fn of_folder(folder: &Path, evaluates: bool) -> Result<Option<[Vec<PathBuf>; 3]>> {
+fn of_folder(
+    folder: &Path,
+    evaluates: bool,
+    findings: &mut Findings,
+) -> Result<Option<[Vec<PathBuf>; 3]>> {
     let mut files = vec![];
     for path in files_of(folder, &|path| side(path).is_some())? {
         if table::end(&path) != "txt" || !has_tab(&path)? {
@@ -123,6 +128,7 @@ fn of_folder(folder: &Path, evaluates: bool) -> Result<Option<[Vec<PathBuf>; 3]>
     };
     let parts = PARTS.map(named);
     if !parts[0].is_empty() || (evaluates && parts.iter().any(|files| !files.is_empty())) {
+        note_unread(&files, parts.each_ref(), findings);
         return Ok(Some(parts));
     }
     // Files of any name, if their ends are languages: a folder holds a licence and more.

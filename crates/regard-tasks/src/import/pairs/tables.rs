@@ -45,7 +45,7 @@ pub(super) fn read(
     kind: Kind,
     findings: &mut Findings,
 ) -> Result<Option<Corpus>> {
-    let files = PartFiles::find(request, &is_table)?;
+    let files = PartFiles::find(request, &is_table, findings)?;
     let mut chosen: Option<Columns> = None;
     let mut reading = Reading::default();
     let mut notes = Vec::from_iter(files.note.clone());
@@ -70,6 +70,7 @@ pub(super) fn read(
                 }
             };
             table.take_header(columns.header.is_some(), findings);
+            table.take_nested(&columns.of.concat(), findings);
             pairs.extend(rows(&table, &columns, findings));
             if chosen.is_none() {
                 reading = columns.reading(&table, &FLAGS);

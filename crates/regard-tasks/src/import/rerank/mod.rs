@@ -52,7 +52,7 @@ impl Example for Pair {
 
 /// Reads the tables of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
-    let files = PartFiles::find(request, &is_table)?;
+    let files = PartFiles::find(request, &is_table, findings)?;
     let mut chosen: Option<Columns> = None;
     let mut reading = Reading::default();
     let mut all = [vec![], vec![], vec![]];
@@ -67,6 +67,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
             match request.and_then(|request| columns(&table, &request, like)) {
                 Ok(columns) => {
                     table.take_header(columns.header.is_some(), findings);
+                    table.take_nested(&columns.of.concat(), findings);
                     pairs.extend(rows(&table, &columns, findings));
                     if chosen.is_none() {
                         reading = columns.reading(&table, &FLAGS);
@@ -93,8 +94,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(Some(Draft::to_evaluate("rerank", summary, count, file, Box::new(write))));
     }
     let held = files.held_out();
-    let all = divide(all, held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide(all, false, held, request.seed, findings);
+    check_parts(&all, 2, held, findings);
     check_labels(&all, findings);
     let sizes = all.each_ref().map(Vec::len);
     let queries = |part: &[Pair]| by_query(part).len();

@@ -11,6 +11,7 @@ use crate::import::Request;
 use crate::say;
 use regard_models::{Error, Result};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -33,12 +34,12 @@ pub(super) fn read(
 ) -> Result<Vec<Item>> {
     let blocks = blocks(path, findings)?;
     let lines = || blocks.iter().flatten().flatten().map(|(_, line)| line.as_str());
-    let Some(first) = lines().next() else {
+    if lines().next().is_none() {
         if blocks.iter().all(Option::is_some) {
             findings.error("empty file", Place::whole(path), "has no sentences");
         }
         return Ok(vec![]);
-    };
+    }
     let file: Rc<Path> = path.into();
     if end(path) == "conllu"
         || lines().find(|line| !line.starts_with('#')).is_some_and(treebank::is_conllu)
@@ -54,6 +55,21 @@ pub(super) fn read(
         let mut read = |block: &Vec<Line>| treebank::sentence(block, label, &file, findings);
         return Ok(blocks.iter().flatten().filter_map(&mut read).collect());
     }
+    let mut blocks = blocks;
+    let removed = comments(&mut blocks);
+    if removed > 0 {
+        let message = format!(
+            "{} with \"# \" before a sentence {} not read",
+            say::many(removed, "line"),
+            if removed == 1 { "is a comment and" } else { "are comments and" }
+        );
+        findings.warn("comments", Place::whole(path), message);
+    }
+    let lines = || blocks.iter().flatten().flatten().map(|(_, line)| line.as_str());
+    let Some(first) = lines().next() else {
+        findings.error("empty file", Place::whole(path), "has no sentences");
+        return Ok(vec![]);
+    };
     let between = if first.contains('\t') { Some('\t') } else { None };
     let cells = split(first, between);
     let request = match recorded(request, "conll", cells.len()) {
@@ -133,6 +149,25 @@ fn blocks(path: &Path, findings: &mut Findings) -> Result<Vec<Option<Vec<Line>>>
     all.push(block);
     all.retain(|block| block.as_ref().is_none_or(|lines| !lines.is_empty()));
     Ok(all)
+}
+
+/// Removes comments before sentences: lines that begin with `# `, as in MultiCoNER. Returns their
+/// number. A line that ends in a label of other lines is the word `#`.
+fn comments(blocks: &mut Vec<Option<Vec<Line>>>) -> usize {
+    fn last(line: &str) -> &str {
+        line.split_whitespace().next_back().unwrap_or_default()
+    }
+    let lines = blocks.iter().flatten().flatten().map(|(_, line)| line);
+    let words = lines.filter(|line| !line.starts_with("# "));
+    let labels: HashSet<String> = words.map(|line| last(line).to_string()).collect();
+    let is_comment = |(_, line): &&Line| line.starts_with("# ") && !labels.contains(last(line));
+    let mut removed = 0;
+    for block in blocks.iter_mut().flatten() {
+        let count = block.iter().take_while(is_comment).count();
+        removed += block.drain(..count).count();
+    }
+    blocks.retain(|block| block.as_ref().is_none_or(|lines| !lines.is_empty()));
+    removed
 }
 
 fn split(line: &str, between: Option<char>) -> Vec<&str> {

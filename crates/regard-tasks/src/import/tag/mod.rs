@@ -69,7 +69,7 @@ struct Unit {
 
 /// Reads the files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
-    let files = PartFiles::find(request, &|path| ENDS.contains(&end(path).as_str()))?;
+    let files = PartFiles::find(request, &|path| ENDS.contains(&end(path).as_str()), findings)?;
     let mut read = None;
     let mut all = [vec![], vec![], vec![]];
     for (part, items) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
@@ -91,8 +91,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     }
     check_labels(&all[0], findings);
     let held = files.held_out();
-    let all = divide(all, held, request.seed, findings);
-    check_parts(&all, findings);
+    let all = divide(all, false, held, request.seed, findings);
+    check_parts(&all, 2, held, findings);
     let known: HashSet<&str> = all[0].iter().flat_map(Item::labels).collect();
     for (item, label) in
         all[1..].iter().flatten().flat_map(|item| item.labels().map(move |l| (item, l)))

@@ -205,3 +205,22 @@ fn chinese_words_have_no_spaces_between() {
     let read = sentence(&["我", "用", "i", "Phone", "手机", "。"].map(unit));
     assert_eq!(read.text.as_deref(), Some("我用i Phone手机。"));
 }
+
+/// MultiCoNER has as many columns in its comments as in its words.
+#[test]
+fn comments_before_sentences_are_no_words() {
+    let text: String =
+        (0..20).map(|i| format!("# id {i} domain=en\n{i}st _ _ B-X\nsleeps _ _ O\n\n")).collect();
+    let (import, told) = check("a.conll", &format!("{text}# _ _ O\nAnna _ _ B-X\n"));
+    let import = import.unwrap_or_else(|| panic!("{told}"));
+    assert!(told.contains("20 lines with \"# \" before a sentence are comments"), "{told}");
+    let forms = written(&import);
+    assert!(forms.iter().all(|sentence| !sentence.text.as_deref().unwrap_or("").contains("id ")));
+    assert_eq!(
+        forms
+            .iter()
+            .filter(|sentence| sentence.text.as_deref().is_some_and(|text| text.starts_with('#')))
+            .count(),
+        1
+    );
+}

@@ -16,7 +16,7 @@ pub use sniff::{LooksLikeTable, looks_like_table};
 use super::RECORD;
 use super::findings::{Findings, Severity};
 use super::roles::first_row;
-use super::table::{Form, Missing, Table, end};
+use super::table::{Form, Table, end};
 use crate::data::choose::{self, ColumnSelection, Spelling, is_header, shown, text_columns};
 use crate::data::sets::hex;
 use crate::data::stream::Lines;
@@ -154,7 +154,7 @@ impl FileTexts {
             found.lines(&mut Lines::new(&mut reader, name), choice)?;
         } else {
             let mut findings = Findings::new(false);
-            let form = Form { kind: &kind, missing: Missing::Allowed, like: None };
+            let form = Form { kind: &kind, like: None };
             let table = Table::of(form, &mut reader, name, &mut findings)?;
             found.of_table(table, choice, findings)?;
         }

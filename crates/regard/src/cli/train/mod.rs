@@ -13,7 +13,7 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use own::OwnFlags;
+use own::{OwnFlags, OwnMetrics};
 use plan::Plan;
 use regard_tasks::import;
 use regard_tasks::recipe::{Origin, Task};
@@ -85,7 +85,7 @@ pub struct Flags {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Continue a run from its newest valid checkpoint: its folder, or its name in runs/
-    #[arg(long, value_name = "RUN", num_args = 0..=1)]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with = "data")]
     resume: Option<Option<String>>,
     /// Train N times with seeds 0, 1, …; evaluate each run and print the mean
     #[arg(long, value_name = "N", conflicts_with_all = ["dump_config"],
@@ -113,15 +113,25 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         },
         false => Plan::new(&flags, global)?,
     };
-    let Plan { mut recipe, folder, resume } = plan;
     if flags.dump_config {
         match global.json {
-            true => write_json(out, &recipe.to_json())?,
-            false => write!(out, "{}", recipe.to_toml())?,
+            true => write_json(out, &plan.recipe.to_json())?,
+            false => write!(out, "{}", plan.recipe.to_toml())?,
         }
         return Ok(Outcome::Positive);
     }
-    let hint = plan::command(&folder, &flags, global);
+    let (folder, wrote) = (plan.folder.clone(), plan.data.is_some());
+    let outcome = follow(plan, &flags, global, out);
+    if outcome.is_err() && wrote {
+        own::remove_data(&folder);
+    }
+    outcome
+}
+
+/// Trains as planned.
+fn follow(plan: Plan, flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let Plan { mut recipe, folder, resume, data: _lock } = plan;
+    let hint = plan::command(&folder, flags, global);
     let session = Session { stop: &*signals::listen()?, memory: flags.memory, hint: &hint };
     find_origin(&mut *recipe, flags.offline)?;
     if let Some(count) = flags.seeds {
@@ -138,9 +148,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let outcome = if best.is_some() { Outcome::Positive } else { Outcome::Interrupted };
     if global.json {
         let resume = best.is_none().then_some(&hint[..]);
-        let test = (own::is_own(&folder) && best.is_some()).then(|| own::metrics(&folder));
-        let test = test.transpose()?;
-        write_json(out, &Ended { step, best, end: what, folder: &folder, resume, test })?;
+        let metrics = (own::is_own(&folder) && best.is_some()).then(|| own::metrics(&folder));
+        let OwnMetrics { valid, test } = metrics.transpose()?.unwrap_or_default();
+        write_json(out, &Ended { step, best, end: what, folder: &folder, resume, valid, test })?;
         return Ok(outcome);
     }
     let minutes = show.began.elapsed().as_secs_f64() / 60.0;
@@ -180,6 +190,9 @@ struct Ended<'a> {
     folder: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<&'a str>,
+    /// Metrics of the validation part, after training on own data without a test part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid: Option<BTreeMap<&'static str, f64>>,
     /// Metrics of the test part, after training on own data.
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<BTreeMap<&'static str, f64>>,

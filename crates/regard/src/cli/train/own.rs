@@ -4,6 +4,7 @@ use super::Flags;
 use super::eta::readable;
 use super::plan::{Plan, default_folder};
 use crate::cli::columns::ColumnFlags;
+use crate::cli::runs::use_of;
 use crate::cli::say::{quoted, say};
 use crate::cli::{Global, Outcome, eval, write_json};
 use crate::hub::Hub;
@@ -11,14 +12,15 @@ use crate::{models, recipe};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use regard_models::text::Head;
+use regard_tasks::data::Part;
 use regard_tasks::import::preset::{self, Choice, Wish};
-use regard_tasks::import::reading::DATA;
 use regard_tasks::import::{
-    self, Effort, Finding, IMPORTERS, Import, Request, Severity, TrainedImport,
+    self, DATA, Effort, Finding, Findings, IMPORTERS, Import, Request, Severity, TrainedImport,
 };
 use regard_tasks::reader::TextEncoder;
 use regard_tasks::recipe::Task;
-use regard_tasks::{say as words, train};
+use regard_tasks::say as words;
+use regard_tasks::train::{self, Lock};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -117,7 +119,27 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
         Some(folder) => folder.clone(),
         None => default_folder(&name_of(own, task))?,
     };
-    // First, so that a missing model leaves no folder behind.
+    let quiet = own.dry_run && global.json;
+    if let (Some(import), false) = (&import, quiet) {
+        import.summary.iter().for_each(say);
+    }
+    let told = findings.text();
+    if !told.is_empty() && !quiet {
+        say(told.trim_end());
+    }
+    let Some(import) = import else {
+        if quiet {
+            write_json(out, &Check::refused(findings.list()))?;
+            return Ok(Prepared::Checked(Outcome::Negative));
+        }
+        let told = refused(&findings);
+        if own.dry_run {
+            say(told);
+            return Ok(Prepared::Checked(Outcome::Negative));
+        }
+        bail!("{told}; --dry-run --json lists all");
+    };
+    // After the data, whose errors need no download.
     let longest = own.from.as_deref().map(|from| longest(from, flags.offline)).transpose()?;
     let name = folder.file_name().map_or(task.into(), |name| name.to_string_lossy());
     let wish = Wish {
@@ -128,51 +150,52 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
         longest,
         seed,
     };
-    let chosen = import.as_ref().map(|import| preset::choose(import, &wish)).transpose()?;
-    if own.dry_run && global.json {
-        write_json(out, &Check::new(&import, findings.list(), &chosen))?;
-        let fine = import.is_some();
-        return Ok(Prepared::Checked(if fine { Outcome::Positive } else { Outcome::Negative }));
+    let chosen = preset::choose(&import, &wish)?;
+    let table = recipe::over(chosen.recipe.clone(), &flags.overrides)?;
+    let mut recipe = regard_tasks::recipe::task(table).map_err(|message| anyhow!("{message}"))?;
+    recipe.set_seed(seed);
+    recipe.options().check()?;
+    if quiet {
+        write_json(out, &Check::fine(&import, findings.list(), &chosen, recipe.to_json()))?;
+        return Ok(Prepared::Checked(Outcome::Positive));
     }
-    if let Some(import) = &import {
-        import.summary.iter().for_each(say);
-    }
-    let told = findings.text();
-    if !told.is_empty() {
-        say(told.trim_end());
-    }
-    let (Some(import), Some(chosen)) = (import, chosen) else {
-        let count = findings.count(Severity::Error);
-        let errors = || findings.list().iter().filter(|each| each.severity == Severity::Error);
-        let skip = match errors().all(|each| each.is_row) {
-            true => "; --skip-bad leaves such rows out",
-            false => "",
-        };
-        let told =
-            format!("{} in the data, nothing was trained{skip}", words::many(count, "problem"));
-        if own.dry_run {
-            say(told);
-            return Ok(Prepared::Checked(Outcome::Negative));
-        }
-        bail!("{told}; --dry-run --json lists all");
-    };
     let planned = about(&import, &chosen, own.effort());
-    let table = recipe::over(chosen.recipe, &flags.overrides)?;
     match flags.overrides.is_empty() {
         true => say(planned),
         false => say(format_args!("{planned}; changed by --set")),
     }
-    let mut recipe = regard_tasks::recipe::task(table).map_err(|message| anyhow!("{message}"))?;
-    recipe.set_seed(seed);
+    chosen.note.iter().for_each(say);
     if own.dry_run {
         write!(out, "{}", recipe.to_toml())?;
         say("the data are fine; without --dry-run this recipe is trained");
         return Ok(Prepared::Checked(Outcome::Positive));
     }
-    if !flags.dump_config {
-        write_data(&import, &folder)?;
+    let data = match flags.dump_config {
+        true => None,
+        false => Some(write_data(&import, &folder)?),
+    };
+    Ok(Prepared::Plan(Plan { recipe, folder, resume: false, data }))
+}
+
+/// Sentence about data that cannot be trained on.
+fn refused(findings: &Findings) -> String {
+    let count = findings.count(Severity::Error);
+    let mut errors = findings.list().iter().filter(|each| each.severity == Severity::Error);
+    let skip = match errors.all(|each| each.is_row) {
+        true => "; --skip-bad leaves such rows out",
+        false => "",
+    };
+    format!("{} in the data, nothing was trained{skip}", words::many(count, "problem"))
+}
+
+/// Removes the data of a run that did not begin, and its folder if nothing else is in it.
+pub fn remove_data(folder: &Path) {
+    if train::is_run(folder) || !train::seed_folders(folder).is_empty() || !is_own(folder) {
+        return;
     }
-    Ok(Prepared::Plan(Plan { recipe, folder, resume: false }))
+    // A folder that cannot be removed is left: the error of the run is the one to print.
+    let _ = std::fs::remove_dir_all(folder.join(DATA));
+    let _ = std::fs::remove_dir(folder);
 }
 
 /// Longest text that a pretrained model reads, in tokens.
@@ -213,9 +236,21 @@ fn about(import: &Import, chosen: &Choice, effort: Effort) -> String {
     )
 }
 
-/// Writes the data into the folder of the run, which must not hold another run.
-fn write_data(import: &Import, folder: &Path) -> Result<()> {
+/// Writes the data into the folder of the run, which must not hold another run or runs with several
+/// seeds: they share the data.
+fn write_data(import: &Import, folder: &Path) -> Result<Lock> {
     train::check_unlocked(folder)?;
+    let seeds: Vec<String> =
+        train::seed_folders(folder).iter().map(|(seed, _)| seed.to_string()).collect();
+    if !seeds.is_empty() {
+        let shown = quoted(folder.display());
+        bail!(
+            "{shown} holds runs with the seeds {}, which share the data in {shown}/{DATA}. To add \
+             seeds: regard train --resume {shown} --seeds N; for new runs: --out {}",
+            words::list(&seeds, 8),
+            quoted(free(folder).display())
+        );
+    }
     if let Err(error) = train::check_folder(folder, false) {
         match train::is_run(folder) {
             true => bail!(
@@ -226,7 +261,7 @@ fn write_data(import: &Import, folder: &Path) -> Result<()> {
             false => bail!(error),
         }
     }
-    import.write(&folder.join(DATA)).with_context(|| {
+    import.write_locked(&folder.join(DATA)).with_context(|| {
         format!(
             "choose another folder for the run, such as --out {}",
             quoted(free(folder).display())
@@ -253,7 +288,7 @@ struct Check<'a> {
     parts: Option<Parts>,
     findings: &'a [Finding],
     #[serde(skip_serializing_if = "Option::is_none")]
-    recipe: Option<&'a regard_tasks::recipe::Table>,
+    recipe: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
 }
@@ -266,54 +301,35 @@ struct Parts {
 }
 
 impl<'a> Check<'a> {
-    fn new(
-        import: &'a Option<Import>,
-        findings: &'a [Finding],
-        chosen: &'a Option<Choice>,
-    ) -> Check<'a> {
-        let import = import.as_ref();
-        let parts = |import: &Import| {
-            let [train, valid, test] = import.parts;
-            Parts { train, valid, test }
-        };
+    fn refused(findings: &'a [Finding]) -> Check<'a> {
         Check {
-            fine: import.is_some(),
-            task: import.map(|import| import.task),
-            summary: import.map_or(&[], |import| &import.summary),
-            parts: import.map(parts),
+            fine: false,
+            task: None,
+            summary: &[],
+            parts: None,
             findings,
-            recipe: chosen.as_ref().map(|chosen| &chosen.recipe),
-            seconds: chosen.as_ref().map(|chosen| chosen.seconds),
+            recipe: None,
+            seconds: None,
         }
     }
-}
 
-/// Commands to use a trained model with.
-pub fn next_commands(task: &str, folder: &Path) -> Vec<String> {
-    let model = quoted(folder.display());
-    let media = |other: &str| {
-        let trained = TrainedImport::of_run(folder).ok().flatten();
-        let file = trained.and_then(|trained| trained.example());
-        file.map_or(other.to_string(), |file| quoted(near(&file).display()))
-    };
-    let use_it = match task {
-        "classify" => format!("regard classify 'A text.' --model {model}"),
-        "classify-image" => {
-            format!("regard classify --image {} --model {model}", media("FILE.png"))
+    fn fine(
+        import: &'a Import,
+        findings: &'a [Finding],
+        chosen: &Choice,
+        recipe: serde_json::Value,
+    ) -> Check<'a> {
+        let [train, valid, test] = import.parts;
+        Check {
+            fine: true,
+            task: Some(import.task),
+            summary: &import.summary,
+            parts: Some(Parts { train, valid, test }),
+            findings,
+            recipe: Some(recipe),
+            seconds: Some(chosen.seconds),
         }
-        "classify-graph" => format!("{} --model {model}", graph_command(folder)),
-        "tag" => format!("regard tag 'A sentence.' --model {model}"),
-        "answer" => format!("regard answer 'A question?' --context 'A text.' --model {model}"),
-        "rerank" => {
-            format!("printf 'A text.\\nAnother.\\n' | regard rerank 'A query' --model {model}")
-        }
-        "translate" => format!("regard translate 'A sentence.' --model {model}"),
-        "summarize" => format!("regard summarize 'A long text …' --model {model}"),
-        "generate" => format!("regard generate 'A beginning' --model {model}"),
-        "recognize" => format!("regard recognize {} --model {model}", media("FILE.wav")),
-        _ => format!("regard inspect {model}"),
-    };
-    vec![use_it, format!("regard eval {model} --details"), format!("regard runs {model}")]
+    }
 }
 
 /// Command that labels the nodes of the tables that a run was trained on, without its model.
@@ -330,7 +346,7 @@ pub fn graph_command(folder: &Path) -> String {
 }
 
 /// Path as seen from the current folder, if it is below it.
-fn near(path: &Path) -> &Path {
+pub fn near(path: &Path) -> &Path {
     let here = std::env::current_dir().ok();
     here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path)
 }
@@ -340,10 +356,22 @@ pub fn is_own(folder: &Path) -> bool {
     folder.join(DATA).join(import::RECORD).is_file()
 }
 
-/// Returns the metrics of a finished run on its test part.
-pub fn metrics(folder: &Path) -> Result<BTreeMap<&'static str, f64>> {
-    let marks = eval::of_run(folder)?.report.marks;
-    Ok(marks.into_iter().map(|mark| (mark.name, mark.value)).collect())
+/// Metrics of a finished run on the part that was evaluated.
+#[derive(Default)]
+pub struct OwnMetrics {
+    pub valid: Option<BTreeMap<&'static str, f64>>,
+    pub test: Option<BTreeMap<&'static str, f64>>,
+}
+
+/// Returns the metrics of a finished run on its test part, or on its validation part if it has no
+/// test part.
+pub fn metrics(folder: &Path) -> Result<OwnMetrics> {
+    let report = eval::of_run(folder)?.report;
+    let marks = report.marks.into_iter().map(|mark| (mark.name, mark.value)).collect();
+    Ok(match report.part {
+        Some(Part::Valid) => OwnMetrics { valid: Some(marks), test: None },
+        _ => OwnMetrics { valid: None, test: Some(marks) },
+    })
 }
 
 /// Evaluates a finished run on its test part, and prints what to do next.
@@ -353,7 +381,9 @@ pub fn report(recipe: &dyn Task, folder: &Path, out: &mut dyn Write) -> Result<(
     let report = eval::of_run(folder).context("the model is trained, but its evaluation failed")?;
     write!(out, "{report}")?;
     writeln!(out, "\nNext:")?;
-    for command in next_commands(recipe.task(), folder) {
+    let model = quoted(folder.display());
+    let others = [format!("regard eval {model} --details"), format!("regard runs {model}")];
+    for command in use_of(recipe.task(), folder).into_iter().chain(others) {
         writeln!(out, "  {command}")?;
     }
     Ok(())

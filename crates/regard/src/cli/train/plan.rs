@@ -6,7 +6,7 @@ use crate::cli::say::quoted;
 use crate::recipe;
 use anyhow::{Result, anyhow, bail};
 use regard_tasks::recipe::{Table, Task};
-use regard_tasks::train::{self, SettingDifference};
+use regard_tasks::train::{self, Lock, SettingDifference};
 use std::path::{Path, PathBuf};
 
 /// Default folder of runs.
@@ -17,6 +17,8 @@ pub struct Plan {
     pub recipe: Box<dyn Task>,
     pub folder: PathBuf,
     pub resume: bool,
+    /// Lock of the imported data, held until the command ends.
+    pub data: Option<Lock>,
 }
 
 impl Plan {
@@ -47,7 +49,7 @@ impl Plan {
                 Some(folder) => folder.clone(),
                 None => default_folder(recipe.name())?,
             };
-            return Ok(Plan { recipe, folder, resume: false });
+            return Ok(Plan { recipe, folder, resume: false, data: None });
         };
         let folder = match (run, &flags.out, &flags.recipe) {
             (Some(_), Some(_), _) => {
@@ -63,7 +65,7 @@ impl Plan {
             }
         };
         let recipe = resumed(flags, global, &folder)?;
-        Ok(Plan { recipe, folder, resume: true })
+        Ok(Plan { recipe, folder, resume: true, data: None })
     }
 }
 

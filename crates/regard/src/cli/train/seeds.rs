@@ -85,15 +85,19 @@ impl<'a> Seeds<'a> {
     }
 }
 
-/// Whether a run was trained with the same settings. False if only settings differ that may change
-/// on resume; an error otherwise, because a mean over different settings has no meaning.
+/// Whether a run was trained with the same settings and data. False if only settings differ that may
+/// change on resume; an error otherwise, because a mean over different settings or data has no
+/// meaning.
 fn is_same(recipe: &dyn Task, run: &Path) -> Result<bool> {
     let recorded = regard_tasks::recipe::task(train::recorded(run)?);
     let recorded = recorded.map_err(|message| anyhow!("{}: {message}", run.display()))?;
     let found = train::differences(&train::table(&*recorded), &train::table(recipe));
     let refused: Vec<_> = found.iter().filter(|each| !each.is_allowed()).collect();
     match refused.is_empty() {
-        true => Ok(found.is_empty()),
+        true => {
+            train::check_data(run)?;
+            Ok(found.is_empty())
+        }
         false => bail!(train::refuse(run, refused)),
     }
 }

@@ -1,11 +1,11 @@
-//! Split of files into parts, and checks of their labels.
+//! Files with their labels or texts, and checks of the labels.
 
 use super::Item;
+use crate::import::examples;
 use crate::import::findings::{Findings, Place};
-use crate::import::parts::{self, HeldOut};
 use crate::import::reading::Reading;
 use crate::say;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// A label that has this many times the examples of another is an imbalance worth a warning.
 const IMBALANCE: usize = 20;
@@ -20,45 +20,32 @@ pub(in crate::import) struct Example<T> {
     pub content: T,
 }
 
-/// Splits held-out parts off the training part where none were given. With `by_label`, each part
-/// has all labels.
-pub(in crate::import) fn divide<T>(
-    [train, mut valid, mut test]: [Vec<Example<T>>; 3],
-    by_label: bool,
-    held: HeldOut,
-    seed: u64,
-    findings: &mut Findings,
-) -> [Vec<Example<T>>; 3] {
-    contradictions([&train, &valid, &test], findings);
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut strata = vec![];
-    for example in &train {
-        let label = if by_label { example.item.text.clone() } else { String::new() };
-        let next = numbers.len();
-        strata.push(*numbers.entry(label).or_insert(next));
+impl<T> examples::Example for Example<T> {
+    const KEY: &'static str = "contents";
+
+    fn key(&self) -> String {
+        self.key.clone()
     }
-    let keys: Vec<&str> = train.iter().map(|example| example.key.as_str()).collect();
-    let assigned = parts::split(&keys, &strata, seed, held);
-    let [mut train, more_valid, more_test] = parts::distribute(train, &assigned);
-    valid.extend(more_valid);
-    test.extend(more_test);
-    for (part, name) in [(&test, "test"), (&valid, "validation")] {
-        let there: HashMap<&str, &Item> =
-            part.iter().map(|example| (example.key.as_str(), &example.item)).collect();
-        train.retain(|Example { item, key, .. }| {
-            let Some(twin) = there.get(key.as_str()) else { return true };
-            let twin = twin.named();
-            let message =
-                format!("is the same as {twin} in the {name} part; left out of the training part");
-            findings.warn("duplicate across parts", item.place(), item.tell(&message));
-            false
-        });
+
+    fn label(&self) -> &str {
+        &self.item.text
     }
-    [train, valid, test]
+
+    fn place(&self) -> Place<'_> {
+        self.item.place()
+    }
+
+    fn tell(&self, message: String) -> String {
+        self.item.tell(&message)
+    }
+
+    fn equals(&self, twin: &Self) -> String {
+        format!("is the same as {}", twin.item.named())
+    }
 }
 
 /// Notes files with the same contents and different labels or texts.
-fn contradictions<T>(all: [&Vec<Example<T>>; 3], findings: &mut Findings) {
+pub(in crate::import) fn contradictions<T>(all: [&Vec<Example<T>>; 3], findings: &mut Findings) {
     let mut seen: HashMap<&str, &Item> = HashMap::new();
     for Example { item, key, .. } in all.into_iter().flatten() {
         let first = *seen.entry(key).or_insert(item);
@@ -127,34 +114,4 @@ pub(in crate::import) fn known_only<T>(
         })
     });
     all
-}
-
-/// Checks that parts have examples and, with `by_label`, that held-out labels are known. `needed`
-/// is how many of the parts a task needs, of training, validation and test.
-pub(in crate::import) fn check_parts<T>(
-    all: &[Vec<Example<T>>; 3],
-    by_label: bool,
-    needed: usize,
-    findings: &mut Findings,
-) {
-    let known: Vec<&str> = counted(&all[0]).into_iter().map(|(label, _)| label).collect();
-    let mut seen: HashSet<&str> = known.iter().copied().collect();
-    for Example { item, .. } in all[1..].iter().flatten().filter(|_| by_label) {
-        if seen.insert(&item.text) {
-            let message = format!(
-                "the label {:?} is not in the training part, whose labels are {}",
-                say::short(&item.text, 40),
-                say::list(&known, 8)
-            );
-            findings.error("unknown label", item.place(), item.tell(&message));
-        }
-    }
-    for (part, name) in all.iter().zip(["training", "validation", "test"]).take(needed) {
-        if part.is_empty()
-            && let Some(any) = all.iter().flatten().next()
-        {
-            let message = format!("no example is left for the {name} part; need more examples");
-            findings.error("too few examples", Place::whole(any.item.place().file), message);
-        }
-    }
 }
