@@ -259,9 +259,8 @@ impl Table {
     pub fn take_nested(&mut self, columns: &[usize], findings: &mut Findings) {
         let (keys, path) = (self.keys.clone().unwrap_or_default(), self.path.clone());
         self.rows.retain(|row| {
-            let is_nested = |(column, kind): &&(usize, &str)| {
-                columns.contains(column) && NESTED.contains(kind)
-            };
+            let is_nested =
+                |(column, kind): &&(usize, &str)| columns.contains(column) && NESTED.contains(kind);
             let Some((column, _)) = row.other.iter().find(is_nested) else { return true };
             let message = format!(
                 "{:?} is {}, need a text or a number",

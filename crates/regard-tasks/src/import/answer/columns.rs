@@ -2,8 +2,8 @@
 
 use super::super::Request;
 use super::super::findings::{Findings, Place};
-use super::super::roles::{self, Columns, Role};
 use super::super::reading::Reading;
+use super::super::roles::{self, Columns, Role};
 use super::super::table::Table;
 use super::formats::{ANSWERS, Asked, CONTEXT, Fields, Object, QUESTION, flat};
 use crate::data::choose::name;

@@ -57,7 +57,8 @@ fn has_tab(path: &Path) -> Result<bool> {
 /// Finds parallel files; `None` if the request names tables.
 pub(super) fn find(request: &Request, findings: &mut Findings) -> Result<Option<Files>> {
     let parts = match &request.data[..] {
-        [folder] if folder.is_dir() => match of_folder(folder, request.like().is_some(), findings)? {
+        [folder] if folder.is_dir() => match of_folder(folder, request.like().is_some(), findings)?
+        {
             Some([train, valid, test]) => {
                 let valid = given("valid", valid, &request.valid)?;
                 [train, valid, given("test", test, &request.test)?]
