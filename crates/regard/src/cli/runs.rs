@@ -1,6 +1,7 @@
 //! `regard runs`: list of training runs, and details of one.
 
 use super::say::quoted;
+use super::train::SeedPlan;
 use super::train::own::{graph_command, near};
 use super::{Global, Outcome, write_json};
 use crate::show::table::{Rows, Table};
@@ -277,13 +278,12 @@ fn next(run: &RunDetails) -> Vec<String> {
     let quote = |folder: &Path| quoted(folder.display());
     let mut all = vec![];
     if let Some(seed) = run.seeds.first() {
-        let (seed, whole) = (quote(&seed.folder), quote(folder));
+        let seed = quote(&seed.folder);
         all.push(format!("regard eval {seed}"));
         all.push(format!("regard runs {seed}"));
-        if let RunStatus::Seeds { done, of, running: false, .. } = run.summary.status
-            && done < of
-        {
-            all.push(format!("regard train --resume {whole} --seeds {of}"));
+        // Without a plan, the seeds that were wanted are unknown.
+        if let RunStatus::Seeds { done, running: false, .. } = run.summary.status {
+            all.extend(SeedPlan::of(folder).and_then(|plan| plan.rest(folder, done)));
         }
         return all;
     }

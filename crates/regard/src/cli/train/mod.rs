@@ -18,6 +18,7 @@ use plan::Plan;
 use regard_tasks::import;
 use regard_tasks::recipe::{Origin, Task};
 use regard_tasks::train::{self, Event, RunOptions, TrainOutcome as End};
+pub use seeds::SeedPlan;
 use seeds::Seeds;
 use serde::Serialize;
 use show::ProgressPrinter;

@@ -1,20 +1,47 @@
 //! Training of one recipe with several seeds, and the mean of its metrics.
 
 use super::{ProgressPrinter, Session, train as train_one};
-use crate::cli::say::say;
+use crate::cli::say::{quoted, say};
 use crate::cli::{Outcome, write_json};
 use anyhow::{Result, anyhow, bail};
 use regard_models::ModelFiles;
 use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::recipe::Task;
 use regard_tasks::train::{self, Repeated, Repeats, TrainOutcome as End};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
 /// File with the summary, beside the runs.
 const FILE: &str = "seeds.json";
+
+/// File with the seeds that are to be trained, beside the runs.
+const PLAN: &str = "seeds-plan.json";
+
+/// Seeds of a series of runs, written before the first one is trained.
+#[derive(Serialize, Deserialize)]
+pub struct SeedPlan {
+    first: u64,
+    count: u64,
+}
+
+impl SeedPlan {
+    /// Reads the plan of the runs in a folder; `None` if there is none.
+    pub fn of(folder: &Path) -> Option<SeedPlan> {
+        let text = regard_models::checkpoint::read_text(&folder.join(PLAN)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Returns the command that trains the seeds that are left; `None` if all are done.
+    pub fn rest(&self, folder: &Path, done: usize) -> Option<String> {
+        let SeedPlan { first, count } = *self;
+        let seed = if first == 0 { String::new() } else { format!(" --seed {first}") };
+        let folder = quoted(folder.display());
+        let command = || format!("regard train --resume {folder} --seeds {count}{seed}");
+        ((done as u64) < count).then(command)
+    }
+}
 
 /// Seeds to train with, and the folder of the runs.
 pub struct Seeds<'a> {
@@ -41,6 +68,9 @@ impl<'a> Seeds<'a> {
         out: &mut dyn Write,
     ) -> Result<Outcome> {
         let (count, mut found, mut said) = (self.seeds.end - self.seeds.start, vec![], false);
+        std::fs::create_dir_all(self.folder)?;
+        let plan = serde_json::to_string(&SeedPlan { first: self.seeds.start, count })? + "\n";
+        regard_models::checkpoint::write_file(&self.folder.join(PLAN), plan.as_bytes())?;
         for seed in self.seeds {
             recipe.set_seed(seed);
             let own = self.folder.join(format!("seed-{seed}"));
@@ -118,4 +148,21 @@ fn interrupted(seed: u64, step: u64, hint: &str, json: bool, out: &mut dyn Write
     writeln!(out, "interrupted: seed {seed}, after step {step}")?;
     writeln!(out, "to continue: {hint}")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_the_seeds_that_were_planned() {
+        let folder = Path::new("runs/x");
+        let plan = SeedPlan { first: 10, count: 5 };
+        let command = "regard train --resume runs/x --seeds 5 --seed 10";
+        assert_eq!(plan.rest(folder, 1).as_deref(), Some(command));
+        assert_eq!(plan.rest(folder, 5), None);
+        let plan = SeedPlan { first: 0, count: 2 };
+        assert_eq!(plan.rest(folder, 0).as_deref(), Some("regard train --resume runs/x --seeds 2"));
+        assert!(SeedPlan::of(Path::new("/no/such/folder")).is_none());
+    }
 }
