@@ -20,6 +20,8 @@ const MOST_KEYS: usize = 1000;
 /// Ends of file names that are tables.
 pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
 
+/// Kind of the value of a key that an object does not have.
+const MISSING: &str = "missing";
 /// Kinds of JSON values that are neither texts nor labels.
 const NESTED: [&str; 2] = ["a list", "an object"];
 
@@ -61,11 +63,16 @@ impl Row {
         Row { line, cells, other: vec![] }
     }
 
-    /// Message about the first of these columns that is no text, if there is one. `names` are the
-    /// names of all columns.
+    /// Message about the first of these columns that is no text, if there is one. An object may
+    /// lack some of several columns, but not all. `names` are the names of all columns.
     pub fn not_text(&self, columns: &[usize], names: Option<&[String]>) -> Option<String> {
-        let (column, kind) = self.other.iter().find(|(column, _)| columns.contains(column))?;
+        let chosen = || self.other.iter().filter(|(column, _)| columns.contains(column));
+        let absent = chosen().filter(|(_, kind)| *kind == MISSING).count() == columns.len();
+        let (column, kind) = chosen().find(|(_, kind)| absent || *kind != MISSING)?;
         let name = names.and_then(|names| names.get(*column)).map_or("", String::as_str);
+        if *kind == MISSING {
+            return Some(format!("has no {name:?}, which other objects have"));
+        }
         let cell = say::short(&self.cells[*column], 40);
         Some(format!("{name:?} is {kind}, {cell}; need a text, in quotation marks"))
     }
@@ -249,6 +256,8 @@ impl Table {
                 row.cells[*at] = cell(value);
                 row.other.extend(not_text(value).map(|kind| (*at, kind)));
             }
+            let absent = keys.iter().enumerate().filter(|(_, key)| !object.contains_key(*key));
+            row.other.extend(absent.map(|(at, _)| (at, MISSING)));
             row
         };
         let rows = objects.into_iter().map(row).collect();

@@ -5,6 +5,7 @@ use crate::data::choose::{is_text_and_label, name, text_columns};
 use crate::data::columns::{Separator, row};
 use crate::data::stream::Lines;
 use crate::import::glimpse::named;
+use crate::import::values::cell;
 use crate::say;
 use serde_json::{Map, Value};
 
@@ -43,8 +44,8 @@ pub fn looks_like_table(first: &[u8], known: &[String], pairs: bool) -> Option<L
     let first = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first);
     let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)).into_owned();
-    if let Some(header) = objects(first) {
-        return Some(found(line, header, known, &[]));
+    if let Some((header, rows)) = objects(first) {
+        return Some(found(line, header, known, &rows));
     }
     if let Some(Ok(between)) = named(first) {
         let (mut rows, _) = rows(first, between);
@@ -57,8 +58,8 @@ pub fn looks_like_table(first: &[u8], known: &[String], pairs: bool) -> Option<L
     all.into_iter().find_map(|between| columns(first, &line, between, known))
 }
 
-/// Keys of JSON lines: every complete line is an object.
-fn objects(first: &[u8]) -> Option<Vec<String>> {
+/// Keys and values of JSON lines: every complete line is an object.
+fn objects(first: &[u8]) -> Option<(Vec<String>, Vec<Vec<String>>)> {
     if !first.starts_with(b"{") {
         return None;
     }
@@ -68,7 +69,11 @@ fn objects(first: &[u8]) -> Option<Vec<String>> {
     let parse = |line: &&[u8]| serde_json::from_slice::<Map<String, Value>>(line).ok();
     let all = lines.map(parse).collect::<Option<Vec<_>>>()?;
     let keys: Vec<String> = all.first()?.keys().cloned().collect();
-    (!keys.is_empty()).then_some(keys)
+    let row = |object: &Map<String, Value>| -> Vec<String> {
+        keys.iter().map(|key| object.get(key).map_or(String::new(), cell)).collect()
+    };
+    let rows = all.iter().map(row).collect();
+    (!keys.is_empty()).then_some((keys, rows))
 }
 
 /// Rows of the first bytes, and whether each has a quoted cell. The last row may be cut off.

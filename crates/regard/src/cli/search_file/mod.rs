@@ -169,7 +169,7 @@ fn texts(flags: &Flags) -> Result<FileTexts> {
         return Ok(texts);
     }
     let lines: Vec<&str> = texts.texts.iter().take(LINES).map(|text| text.text.as_str()).collect();
-    if let Some(found) = looks_like_table(lines.join("\n").as_bytes(), &[], false) {
+    if let Some(found) = looks_like_table((lines.join("\n") + "\n").as_bytes(), &[], false) {
         inputs::note(&format!(
             "{file}: looks like a table, and each of its lines is searched as a text; to search a \
              column: --column {}",
