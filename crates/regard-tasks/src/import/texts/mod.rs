@@ -13,8 +13,8 @@ mod tests;
 
 pub use sniff::{LooksLikeTable, looks_like_table};
 
-use super::RECORD;
 use super::findings::{Findings, Severity};
+use super::reading::TrainedImport;
 use super::roles::first_row;
 use super::table::{Form, Table, end};
 use crate::data::choose::{self, ColumnSelection, Spelling, is_header, shown, text_columns};
@@ -23,7 +23,6 @@ use crate::data::stream::Lines;
 use crate::say;
 use flate2::bufread::MultiGzDecoder;
 use regard_models::{Error, Result};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::fs::File;
@@ -87,34 +86,11 @@ pub fn is_table_name(path: &Path) -> bool {
 /// if it was trained with no table, or with one without a header.
 pub fn recorded_columns(run: &Path) -> Vec<String> {
     let folders = [Some(run), run.parent()].into_iter().flatten();
-    let mut records = folders.filter_map(|folder| {
-        let text = std::fs::read_to_string(folder.join("data").join(RECORD)).ok()?;
-        serde_json::from_str::<Value>(&text).ok()
-    });
-    records.next().map(|record| of_record(&record)).unwrap_or_default()
-}
-
-fn of_record(record: &Value) -> Vec<String> {
-    for role in ["text", "source"] {
-        let names: Vec<String> = match &record["columns"][role] {
-            Value::String(names) => names.split(',').map(|name| name.trim().to_string()).collect(),
-            Value::Array(names) => {
-                names.iter().filter_map(Value::as_str).map(str::to_string).collect()
-            }
-            _ => continue,
-        };
-        if names.iter().all(|name| name.parse::<usize>().is_err()) {
-            return names;
-        }
-    }
-    // Records of earlier versions have the columns in their summary only.
-    let summary = record["summary"][0].as_str().unwrap_or_default();
-    let begins = ["text: column ", "source: column "];
-    let told = begins.iter().find_map(|begin| Some(summary.split_once(begin)?.1));
-    let told = told.and_then(|told| told.split([',', ';']).next()).unwrap_or_default();
-    let names = told.split(" + ").map(|name| name.trim_start_matches("column ").trim());
-    let name = |name: &str| Some(name.strip_prefix('\'')?.strip_suffix('\'')?.to_string());
-    names.map(name).collect::<Option<Vec<_>>>().unwrap_or_default()
+    let mut records = folders.filter_map(|folder| TrainedImport::of_run(folder).ok().flatten());
+    let Some(record) = records.next() else { return vec![] };
+    let columns = ["text", "source"].into_iter().find_map(|role| record.reading.columns.get(role));
+    let names = columns.into_iter().flatten().map(|column| column.name.clone());
+    names.collect::<Option<_>>().unwrap_or_default()
 }
 
 impl FileTexts {

@@ -152,22 +152,24 @@ fn chosen_columns_make_any_name_a_table_and_empty_cells_can_be_kept() {
 
 #[test]
 fn columns_of_a_run_are_found_in_its_record() {
-    for (record, wanted) in [
-        ("{\"columns\": {\"text\": [\"a\", \"b\"]}}", &["a", "b"][..]),
-        ("{\"columns\": {\"text\": \"a,b\"}}", &["a", "b"]),
-        ("{\"columns\": {\"source\": \"en\"}}", &["en"]),
-        ("{\"columns\": {\"text\": \"2\"}}", &[]),
-        ("{\"summary\": [\"text: column 'a' + 'b', label: column 'c'; 2 labels\"]}", &["a", "b"]),
-        ("{\"summary\": [\"source: column 'en', target: column 'fr'\"]}", &["en"]),
-        (
-            "{\"summary\": [\"query: column 'q', text: column 'a' + column 'b', label: …\"]}",
-            &["a", "b"],
-        ),
-        ("{\"summary\": [\"text: column 1, label: column 2, no header; …\"]}", &[]),
-        ("[]", &[]),
+    let run = std::env::temp_dir().join(format!("regard-recorded-{}", std::process::id()));
+    std::fs::create_dir_all(run.join("data")).unwrap();
+    let column = |name: &str| format!("{{\"name\": {name}, \"number\": 1}}");
+    let [a, b, none] = ["\"a\"", "\"b\"", "null"].map(column);
+    for (columns, wanted) in [
+        (format!("{{\"text\": [{a}, {b}], \"label\": [{b}]}}"), &["a", "b"][..]),
+        (format!("{{\"source\": [{b}], \"target\": [{a}]}}"), &["b"]),
+        (format!("{{\"text\": [{none}]}}"), &[]),
+        ("{}".to_string(), &[]),
     ] {
-        assert_eq!(of_record(&serde_json::from_str(record).unwrap()), wanted, "{record}");
+        let record = format!("{{\"task\": \"x\", \"reading\": {{\"columns\": {columns}}}}}");
+        std::fs::write(run.join("data").join("import.json"), &record).unwrap();
+        assert_eq!(recorded_columns(&run), wanted, "{record}");
+        // The folder of the model is inside of that of the run.
+        assert_eq!(recorded_columns(&run.join("model")), wanted, "{record}");
     }
+    std::fs::remove_dir_all(&run).unwrap();
+    assert!(recorded_columns(&run).is_empty());
 }
 
 fn seen(text: &str) -> Option<String> {
