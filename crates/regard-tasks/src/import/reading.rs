@@ -1,7 +1,7 @@
 //! How training read the user's files, so that other files are read in the same way.
 //!
 //! An importer notes in a [`Reading`] which columns it chose, the header, the separator and the
-//! labels. Training writes it to [`RECORD`](super::RECORD), under the key `reading`; evaluation and
+//! labels. Training writes it to [`RECORD`], under the key `reading`; evaluation and
 //! prediction read it back as a [`TrainedImport`].
 
 use super::copies::DATA;
