@@ -67,9 +67,13 @@ impl Tsv {
 
     /// Reads a file of columns separated by tabs. A first line that only names the columns, such
     /// as `source` and `target`, is skipped.
+    ///
+    /// # Errors
+    /// If a line lacks a column; if there are more columns and the source is a number in each line,
+    /// as in a file whose first column numbers the lines.
     pub fn read(self, path: impl AsRef<Path>) -> Result<Vec<Pair>> {
         let mut lines = Lines::open(path)?;
-        let (mut pairs, mut first) = (Vec::new(), true);
+        let (mut pairs, mut first, mut numbered) = (Vec::new(), true, true);
         while let Some(line) = lines.next().transpose()? {
             if line.is_empty() {
                 continue;
@@ -86,9 +90,18 @@ impl Tsv {
             };
             let pair = Pair { source: column(self.source)?, target: column(self.target)? };
             if !(first && is_header(&pair)) {
+                numbered &= columns.len() > 2 && pair.source.trim().parse::<u64>().is_ok();
                 pairs.push(pair);
             }
             first = false;
+        }
+        if numbered && !pairs.is_empty() {
+            let [source, target] = [self.source + 1, self.target + 1];
+            return Err(lines.error(format!(
+                "column {source}, the source, is a number in every line; need the source in column \
+                 {source} and the target in column {target}: cut the others off, for example with \
+                 cut -f 2,3 FILE > NEW"
+            )));
         }
         Ok(pairs)
     }
@@ -245,6 +258,15 @@ mod tests {
         assert_eq!(read("Source\ttarget\nGo.\tVa !\nsource\ttarget\n").unwrap(), wanted);
         assert_eq!(read("text\ttexte\n").unwrap(), [pair("text", "texte")]);
         assert_eq!(read("sentence\tsentence\n").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn numbers_of_lines_are_no_sources() {
+        let read = |text: &str| with_file("n.tsv", text.as_bytes(), |path| Tsv::FORWARD.read(path));
+        let error = read("1\ta\tb\n2\tc\td\n").unwrap_err().to_string();
+        assert!(error.contains("is a number in every line"), "{error}");
+        assert_eq!(read("1\tone\n2\ttwo\n").unwrap().len(), 2);
+        assert_eq!(read("1\ta\tb\nx\tc\td\n").unwrap().len(), 2);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::data::choose::{ColumnSelection, Columns, Spelling, choose};
 use crate::say;
 use regard_models::Result;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use toml::{Table as Keys, Value};
 
@@ -77,6 +77,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(Some(whole(train, &columns, like, files.note, findings)));
     }
     check_labels(&columns, &train, findings);
+    contradictions([&train, &valid, &test], findings);
     let held = files.held_out();
     let all = divide([train, valid, test], true, held, request.seed, findings);
     check_known(&all, findings);
@@ -212,6 +213,25 @@ fn rows(
 }
 
 /// Checks that the label column holds labels, and more than one.
+/// Notes equal texts with different labels.
+fn contradictions(parts: [&Vec<Example>; 3], findings: &mut Findings) {
+    let mut seen: HashMap<&str, &Example> = HashMap::new();
+    for example in parts.into_iter().flatten() {
+        let first = *seen.entry(example.text.trim()).or_insert(example);
+        if first.label != example.label {
+            let message = format!(
+                "{:?}, but the same text has {:?} in line {} of {}",
+                say::short(&example.label, 40),
+                say::short(&first.label, 40),
+                first.line,
+                first.file.display()
+            );
+            let place = Place::line(&example.file, example.line);
+            findings.warn("same text, different labels", place, message);
+        }
+    }
+}
+
 fn check_labels(columns: &Columns, train: &[Example], findings: &mut Findings) {
     let counts = label_counts(train);
     let (file, name) = (train[0].file.as_path(), columns.label_name());

@@ -385,6 +385,9 @@ pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
     let mut findings = Findings::new(request.skip_bad);
     let (draft, files) = ledger::paths(|| (importer.read)(request, &mut findings));
     let mut draft = draft?;
+    if let (None, Some(path), false) = (&draft, request.data.first(), findings.has_errors()) {
+        findings.error("no examples", Place::whole(path), "has no example");
+    }
     if let (Some(draft), true) = (&mut draft, request.data.iter().any(|path| path.is_dir())) {
         draft.summary.extend(files_line(files));
     }

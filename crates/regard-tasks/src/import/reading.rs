@@ -174,7 +174,10 @@ impl TrainedImport {
     pub fn has_read<'a>(&self, files: &'a [PathBuf]) -> Option<&'a Path> {
         let real = |path: &PathBuf| path.canonicalize().ok();
         let mine: HashSet<PathBuf> = self.data.iter().filter_map(real).collect();
-        let is_mine = |path: &&PathBuf| real(path).is_some_and(|path| mine.contains(&path));
+        // Also a file of the folder that was read.
+        let is_mine = |path: &&PathBuf| {
+            real(path).is_some_and(|path| path.ancestors().any(|part| mine.contains(part)))
+        };
         files.iter().find(is_mine).map(PathBuf::as_path)
     }
 }
@@ -212,8 +215,11 @@ impl Request {
             return Ok(None);
         }
         let one = |column: &Column| match (&column.name, column.number) {
-            (Some(wanted), _) if by_name => {
-                let place = first.iter().position(|cell| name(cell) == name(wanted));
+            (Some(wanted), number) if by_name => {
+                let is_it = |at: &usize| first.get(*at).is_some_and(|c| name(c) == name(wanted));
+                // Two columns may have one name.
+                let same = number.and_then(|number| number.checked_sub(1)).filter(is_it);
+                let place = same.or_else(|| (0..first.len()).find(is_it));
                 place.ok_or_else(|| missing(role, wanted, first, is_json))
             }
             (_, Some(number)) if number <= first.len() => Ok(number - 1),
@@ -268,7 +274,10 @@ impl Request {
                 continue;
             }
             let Some(places) = self.recorded(role, first, is_json)? else { continue };
-            let value = |at: &usize| match by_name {
+            // A number is unambiguous; keys of objects have none, and a name may be a number.
+            let numbered =
+                !is_json && first.iter().all(|cell| cell.trim().parse::<usize>().is_err());
+            let value = |at: &usize| match by_name && !numbered {
                 true => first[*at].trim_start_matches('\u{feff}').trim().to_string(),
                 false => (at + 1).to_string(),
             };

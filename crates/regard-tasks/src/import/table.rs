@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 const LONG: usize = 100;
 /// Most different keys of the objects of a table: each is a column of every row.
 const MOST_KEYS: usize = 1000;
+/// Most cells of a table of objects: each takes memory even where an object lacks the key.
+const MOST_CELLS: usize = 1 << 25;
 /// Ends of file names that are tables.
 pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
 
-/// Kind of the value of a key that an object does not have.
-const MISSING: &str = "missing";
 /// Kinds of JSON values that are neither texts nor labels.
 const NESTED: [&str; 2] = ["a list", "an object"];
 
@@ -55,24 +55,28 @@ pub(crate) struct Row {
     /// Columns whose JSON value is no text, with the kind of the value. Labels may be such, texts
     /// may not.
     pub other: Vec<(usize, &'static str)>,
+    /// Columns whose key a JSON object lacks, as bits.
+    absent: Vec<u64>,
 }
 
 impl Row {
     /// Returns a row of texts.
     pub fn new(line: u64, cells: Vec<String>) -> Row {
-        Row { line, cells, other: vec![] }
+        Row { line, cells, other: vec![], absent: vec![] }
     }
 
-    /// Message about the first of these columns that is no text, if there is one. An object may
-    /// lack some of several columns, but not all. `names` are the names of all columns.
+    /// Whether the object lacks all of these columns.
+    pub fn lacks(&self, columns: &[usize]) -> bool {
+        let bit =
+            |at: &usize| self.absent.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
+        !columns.is_empty() && columns.iter().all(bit)
+    }
+
+    /// Message about the first of these columns that is no text, if there is one. `names` are the
+    /// names of all columns.
     pub fn not_text(&self, columns: &[usize], names: Option<&[String]>) -> Option<String> {
-        let chosen = || self.other.iter().filter(|(column, _)| columns.contains(column));
-        let absent = chosen().filter(|(_, kind)| *kind == MISSING).count() == columns.len();
-        let (column, kind) = chosen().find(|(_, kind)| absent || *kind != MISSING)?;
+        let (column, kind) = self.other.iter().find(|(column, _)| columns.contains(column))?;
         let name = names.and_then(|names| names.get(*column)).map_or("", String::as_str);
-        if *kind == MISSING {
-            return Some(format!("has no {name:?}, which other objects have"));
-        }
         let cell = say::short(&self.cells[*column], 40);
         Some(format!("{name:?} is {kind}, {cell}; need a text, in quotation marks"))
     }
@@ -247,6 +251,16 @@ impl Table {
                 break;
             }
             objects.push((line, object));
+            if keys.len() * objects.len() > MOST_CELLS {
+                let message = format!(
+                    "{} objects with {} different keys are more than {MOST_CELLS} cells: keep the \
+                     keys that are needed",
+                    say::count(objects.len()),
+                    say::count(keys.len())
+                );
+                findings.error("JSON", Place::whole(path), message);
+                return Table::empty(path);
+            }
         }
         let row = |(line, object): (u64, serde_json::Map<String, Value>)| {
             let mut row = Row::new(line, vec![String::new(); keys.len()]);
@@ -256,8 +270,12 @@ impl Table {
                 row.cells[*at] = cell(value);
                 row.other.extend(not_text(value).map(|kind| (*at, kind)));
             }
-            let absent = keys.iter().enumerate().filter(|(_, key)| !object.contains_key(*key));
-            row.other.extend(absent.map(|(at, _)| (at, MISSING)));
+            if object.len() < keys.len() {
+                row.absent = vec![0; keys.len().div_ceil(64)];
+                for (at, key) in keys.iter().enumerate() {
+                    row.absent[at / 64] |= u64::from(!object.contains_key(key)) << (at % 64);
+                }
+            }
             row
         };
         let rows = objects.into_iter().map(row).collect();

@@ -53,6 +53,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         file: Some(&flags.file),
         model: flags.model.as_deref(),
         pairs: false,
+        ..TextSource::default()
     };
     inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(filler.0.tokenizer(), text);

@@ -89,6 +89,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         file: Some(&flags.file),
         model: flags.model.as_deref(),
         pairs: false,
+        ..TextSource::default()
     };
     inputs::each(&source, global.json, out, &mut |prompt, out| {
         number += 1;

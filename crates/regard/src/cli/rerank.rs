@@ -90,7 +90,7 @@ fn texts(flags: &mut Flags) -> Result<Vec<String>> {
     let (file, table) = (flags.texts.clone(), std::mem::take(&mut flags.table));
     let file = FileFlags { file, lines: flags.lines, table };
     let model = flags.model.as_deref();
-    let source = TextSource { file: Some(&file), model, ..TextSource::default() };
+    let source = TextSource { file: Some(&file), model, flag: "texts", ..TextSource::default() };
     let mut stream = source.open()?;
     let mut lines = vec![];
     while let Some(line) = stream.next().transpose()? {

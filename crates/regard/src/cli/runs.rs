@@ -282,8 +282,8 @@ fn next(run: &RunDetails) -> Vec<String> {
         all.push(format!("regard eval {seed}"));
         all.push(format!("regard runs {seed}"));
         // Without a plan, the seeds that were wanted are unknown.
-        if let RunStatus::Seeds { done, running: false, .. } = run.summary.status {
-            all.extend(SeedPlan::of(folder).and_then(|plan| plan.rest(folder, done)));
+        if let RunStatus::Seeds { running: false, .. } = run.summary.status {
+            all.extend(SeedPlan::of(folder).and_then(|plan| plan.rest(folder)));
         }
         return all;
     }

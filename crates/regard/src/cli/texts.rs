@@ -10,7 +10,7 @@ use regard_tasks::Error;
 use regard_tasks::data::Lines;
 use regard_tasks::import::texts::{
     FileText, FileTexts, LooksLikeTable, TextChoice, is_table_name, looks_like_table,
-    recorded_columns,
+    recorded_columns, recorded_numbers,
 };
 use regard_tasks::say;
 use std::io::{BufRead, BufReader, Read, stdin};
@@ -71,10 +71,16 @@ impl TableFlags {
 
     /// Reads the texts of a table, one for each row, and notes which columns they are in.
     pub fn read(&self, file: &Path, model: Option<&str>) -> Result<Vec<FileText>> {
+        // A run that was trained without a header knows its columns by number.
+        let numbers = match (model.map(models::called), self.columns.is_none()) {
+            (Some(Ok(models::ModelRef::Folder(run))), true) => recorded_numbers(&run),
+            _ => None,
+        };
+        let header = self.no_header || numbers.is_some();
         let choice = TextChoice {
-            columns: self.columns.as_deref(),
+            columns: self.columns.as_deref().or(numbers.as_deref()),
             flag: "text",
-            header: self.no_header.then_some(false),
+            header: header.then_some(false),
             like: trained_columns(model),
             keep_empty: true,
         };
@@ -115,6 +121,8 @@ pub struct TextSource<'a> {
     pub model: Option<&'a str>,
     /// Whether a text is a pair, with a tab in it.
     pub pairs: bool,
+    /// Name of the flag for a file; `--file` if it is empty.
+    pub flag: &'static str,
 }
 
 impl TextSource<'_> {
@@ -191,10 +199,13 @@ impl TextSource<'_> {
             return anyhow::anyhow!("{looks}. Pass one text on each line");
         }
         let (command, text) = (command_without(&[]), quoted(text));
+        let flag = if self.flag.is_empty() { "file" } else { self.flag };
         let (read, from) = match (file, standard_input()) {
             (Some(_), _) => (String::new(), String::new()),
-            (None, Some(path)) => (" --file -".into(), format!(" < {}", quoted(path.display()))),
-            (None, None) => (" --file -".to_string(), " < FILE".to_string()),
+            (None, Some(path)) => {
+                (format!(" --{flag} -"), format!(" < {}", quoted(path.display())))
+            }
+            (None, None) => (format!(" --{flag} -"), " < FILE".to_string()),
         };
         anyhow::anyhow!(
             "{looks}\nTo process a column of it: {command}{read} --text {text}{from}\nIf each line \

@@ -235,6 +235,33 @@ fn questions_are_read_from_json_and_json_lines() {
     evaluates(&here, &["--data", "new.jsonl"], &["20 questions"], &["20 questions of new.jsonl"]);
 }
 
+/// Fields that flags chose are read again, not those with known names.
+#[test]
+fn questions_with_other_names_are_read_again() {
+    let here = folder("own_eval_fields");
+    let row = |i: usize, field: &str| {
+        format!(
+            "{{\"text\": \"nothing\", \"{field}\": \"the cat {i} sat on the mat\", \"frage\": \
+             \"who {i} sat ?\", \"antwort\": \"the cat\"}}\n"
+        )
+    };
+    let lines: String = (0..20).map(|i| row(i, "absatz")).collect();
+    fs::write(here.join("train.jsonl"), &lines).unwrap();
+    let model = root().join("fixtures/reading/BertModel").display().to_string();
+    let names = ["--context", "absatz", "--question", "frage", "--answer", "antwort"];
+    let args = [&["answer", "--data", "train.jsonl", "--from", &model][..], &names].concat();
+    train(&here, &args);
+    let lines: String = (20..23).map(|i| row(i, "absatz")).collect();
+    fs::write(here.join("new.jsonl"), &lines).unwrap();
+    evaluates(&here, &["--data", "new.jsonl"], &["3 questions"], &["3 questions of new.jsonl"]);
+    fs::write(here.join("odd.jsonl"), row(1, "absatzz")).unwrap();
+    refuses(
+        &here,
+        &["eval", "runs/mine", "--data", "odd.jsonl"],
+        &["odd.jsonl", "absatz", "--context"],
+    );
+}
+
 /// Two kinds of fruit, in two rings; `labels` is whether the table has a column of labels.
 fn fruit(count: usize, labels: bool) -> (String, String) {
     let mut nodes =

@@ -123,6 +123,12 @@ fn rows_of_a_table_are_refused_with_a_command_that_works() {
         assert_eq!(ran.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains("looks like a table") && ran.stdout.is_empty(), "{args:?}: {said}");
     }
+    // The flag of `rerank` has another name.
+    let ran = piped(&["rerank", "x", "--model", &rerank], &table);
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(said.contains("--texts - --text wort"), "{said}");
+    let ran = piped(&["rerank", "x", "--model", &rerank, "--texts", "-", "--text", "wort"], &table);
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 #[test]

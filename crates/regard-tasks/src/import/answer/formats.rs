@@ -1,6 +1,7 @@
 //! Questions as SQuAD's JSON, or as JSON lines with a context, a question and its answers.
 
 use super::super::findings::{Findings, Place};
+use super::super::reading::Reading;
 use super::super::table;
 use super::super::values::{json_values, not_text, plain, whole};
 use super::super::{ColumnNames, Request};
@@ -10,6 +11,7 @@ use crate::data::choose::LISTED;
 use crate::say;
 use regard_models::Result;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -44,6 +46,20 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Describes which fields of a row are read.
+    fn noted(&self, row: &Object) -> Reading {
+        let json = Reading { header: Some(true), ..Reading::of("json") };
+        let roles = ["context", "question", "answer"];
+        let names = [&self.context, &self.question, &self.answers];
+        roles.into_iter().zip(names).fold(json, |all, (role, names)| {
+            let found = names.iter().find(|name| row.contains_key(**name));
+            match found {
+                Some(name) => all.with(role, &[0], Some(&[name.to_string()])),
+                None => all,
+            }
+        })
+    }
+
     /// Message about a flag that names no field of a row.
     fn unknown(row: &Object, request: &Request) -> Option<String> {
         let ColumnNames { context, question, answer, .. } = &request.columns;
@@ -70,24 +86,38 @@ pub(super) struct Asked {
 
 pub(super) type Object = Map<String, Value>;
 
-/// Reads a file.
-pub(super) fn read(path: &Path, request: &Request, findings: &mut Findings) -> Result<Vec<Asked>> {
+/// Reads a file. `reading` receives the names of the fields of JSON objects.
+pub(super) fn read(
+    path: &Path,
+    request: &Request,
+    reading: &mut Option<Reading>,
+    findings: &mut Findings,
+) -> Result<Vec<Asked>> {
     if table::end(path) == "json"
         && let Some((whole, lines)) = squad(path, findings)?
     {
         return Ok(articles(&whole, &lines, path, findings));
     }
-    let fields = Fields::of(request);
-    let mut all = vec![];
-    for (at, (line, value)) in json_values(path, findings)?.into_iter().enumerate() {
-        let place = Place::line(path, line);
-        if let Value::Object(row) = &value
-            && at == 0
-            && let Some(message) = Fields::unknown(row, request)
-        {
-            findings.error("columns", place, message);
-            return Ok(vec![]);
+    let values = json_values(path, findings)?;
+    let mut chosen = Cow::Borrowed(request);
+    if let Some((line, Value::Object(row))) = values.first() {
+        let keys: Vec<String> = row.keys().cloned().collect();
+        let found = request.for_columns(&keys, true);
+        match found.and_then(|found| Fields::unknown(row, &found).map_or(Ok(found), Err)) {
+            Ok(found) => chosen = found,
+            Err(message) => {
+                findings.error("columns", Place::line(path, *line), message);
+                return Ok(vec![]);
+            }
         }
+    }
+    let fields = Fields::of(&chosen);
+    if let Some((_, Value::Object(row))) = values.first() {
+        reading.get_or_insert_with(|| fields.noted(row));
+    }
+    let mut all = vec![];
+    for (line, value) in values {
+        let place = Place::line(path, line);
         match &value {
             Value::Object(row) => all.extend(flat(row, &fields, place, findings)),
             _ => findings.row("JSON", place, "is not a JSON object with a context and a question"),

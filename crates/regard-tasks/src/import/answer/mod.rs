@@ -81,7 +81,9 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     for (part, paragraphs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
         for path in files.of(part) {
             let asked = match end(path).as_str() {
-                "json" | "jsonl" | "ndjson" => formats::read(path, request, findings)?,
+                "json" | "jsonl" | "ndjson" => {
+                    formats::read(path, request, &mut reading, findings)?
+                }
                 _ => columns::read(path, request, &mut columns, &mut reading, findings)?,
             };
             collect(asked, path, &mut ids, paragraphs, findings);

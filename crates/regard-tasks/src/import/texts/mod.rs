@@ -14,7 +14,7 @@ mod tests;
 pub use sniff::{LooksLikeTable, looks_like_table};
 
 use super::findings::{Findings, Severity};
-use super::reading::TrainedImport;
+use super::reading::{Column, Reading, TrainedImport};
 use super::roles::first_row;
 use super::table::{Form, Table, end};
 use crate::data::choose::{self, ColumnSelection, Spelling, is_header, shown, text_columns};
@@ -85,12 +85,27 @@ pub fn is_table_name(path: &Path) -> bool {
 /// Names of the text columns of the table that a run was trained with, as its record says; empty
 /// if it was trained with no table, or with one without a header.
 pub fn recorded_columns(run: &Path) -> Vec<String> {
-    let folders = [Some(run), run.parent()].into_iter().flatten();
-    let mut records = folders.filter_map(|folder| TrainedImport::of_run(folder).ok().flatten());
-    let Some(record) = records.next() else { return vec![] };
-    let columns = ["text", "source"].into_iter().find_map(|role| record.reading.columns.get(role));
-    let names = columns.into_iter().flatten().map(|column| column.name.clone());
+    let Some(reading) = recorded(run) else { return vec![] };
+    let names = text_roles(&reading).map(|column| column.name.clone());
     names.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Numbers of these columns from 1, separated by commas, if the table had no header.
+pub fn recorded_numbers(run: &Path) -> Option<String> {
+    let reading = recorded(run).filter(|reading| reading.header == Some(false))?;
+    let numbers = text_roles(&reading).map(|column| Some(column.number?.to_string()));
+    let numbers = numbers.collect::<Option<Vec<_>>>()?;
+    (!numbers.is_empty()).then(|| numbers.join(","))
+}
+
+fn recorded(run: &Path) -> Option<Reading> {
+    let mut folders = [Some(run), run.parent()].into_iter().flatten();
+    folders.find_map(|folder| Some(TrainedImport::of_run(folder).ok().flatten()?.reading))
+}
+
+fn text_roles(reading: &Reading) -> impl Iterator<Item = &Column> {
+    let columns = ["text", "source"].into_iter().find_map(|role| reading.columns.get(role));
+    columns.into_iter().flatten()
 }
 
 impl FileTexts {
@@ -194,7 +209,12 @@ impl FileTexts {
                 return Err(Error::file(&path, format!("line {line}: {message}")));
             }
             let cells = at.iter().map(|at| row.cells[*at].trim()).filter(|cell| !cell.is_empty());
-            self.push(line, &cells.collect::<Vec<_>>().join(" "), choice);
+            let text = cells.collect::<Vec<_>>().join(" ");
+            if row.lacks(&at) {
+                let message = format!("line {line}: has no {:?}", first[at[0]]);
+                return Err(Error::file(&path, message));
+            }
+            self.push(line, &text, choice);
         }
         Ok(())
     }

@@ -168,6 +168,11 @@ fn columns_of_a_run_are_found_in_its_record() {
         // The folder of the model is inside of that of the run.
         assert_eq!(recorded_columns(&run.join("model")), wanted, "{record}");
     }
+    let reading = format!("{{\"header\": false, \"columns\": {{\"text\": [{none}, {none}]}}}}");
+    let record = format!("{{\"task\": \"x\", \"reading\": {reading}}}");
+    assert_eq!(recorded_numbers(&run), None);
+    std::fs::write(run.join("data").join("import.json"), record).unwrap();
+    assert_eq!(recorded_numbers(&run).as_deref(), Some("1,1"));
     std::fs::remove_dir_all(&run).unwrap();
     assert!(recorded_columns(&run).is_empty());
 }

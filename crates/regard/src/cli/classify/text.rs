@@ -38,6 +38,7 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
         file: Some(&flags.file),
         model: asked.model,
         pairs: flags.pair,
+        ..TextSource::default()
     };
     inputs::each(&source, asked.json, out, &mut |text, out| {
         unknown.note(classifier.0.tokenizer(), text);

@@ -119,6 +119,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         file: Some(&flags.file),
         model: Some(model),
         pairs: false,
+        ..TextSource::default()
     };
     inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(embedder.0.tokenizer(), text);

@@ -72,7 +72,8 @@ pub fn read(flags: &Flags, trained: TrainedImport) -> Result<OwnExamples> {
         let count = many(findings.count(Severity::Error), "problem");
         bail!("{count} in the data, nothing was evaluated{skip}");
     };
-    if let Some(known) = known {
+    let is_held_out = import.summary.iter().any(|line| line.contains("read is the test part"));
+    if let Some(known) = known.filter(|_| !is_held_out) {
         note(&format!(
             "the run was trained on {}: examples that it has seen are evaluated too; without \
              --data, only the test part is",

@@ -18,6 +18,8 @@ const FILE: &str = "seeds.json";
 
 /// File with the seeds that are to be trained, beside the runs.
 const PLAN: &str = "seeds-plan.json";
+/// Planned seeds that are looked at: a plan may be edited.
+const MOST_SEEDS: usize = 100_000;
 
 /// Seeds of a series of runs, written before the first one is trained.
 #[derive(Serialize, Deserialize)]
@@ -34,8 +36,10 @@ impl SeedPlan {
     }
 
     /// Returns the command that trains the seeds that are left; `None` if all are done.
-    pub fn rest(&self, folder: &Path, done: usize) -> Option<String> {
+    pub fn rest(&self, folder: &Path) -> Option<String> {
         let SeedPlan { first, count } = *self;
+        let is_done = |seed: &u64| folder.join(format!("seed-{seed}")).join("model").is_dir();
+        let done = (first..first.saturating_add(count)).take(MOST_SEEDS).filter(is_done).count();
         let seed = if first == 0 { String::new() } else { format!(" --seed {first}") };
         let folder = quoted(folder.display());
         let command = || format!("regard train --resume {folder} --seeds {count}{seed}");
@@ -156,13 +160,21 @@ mod tests {
 
     #[test]
     fn the_command_names_the_seeds_that_were_planned() {
-        let folder = Path::new("runs/x");
-        let plan = SeedPlan { first: 10, count: 5 };
-        let command = "regard train --resume runs/x --seeds 5 --seed 10";
-        assert_eq!(plan.rest(folder, 1).as_deref(), Some(command));
-        assert_eq!(plan.rest(folder, 5), None);
-        let plan = SeedPlan { first: 0, count: 2 };
-        assert_eq!(plan.rest(folder, 0).as_deref(), Some("regard train --resume runs/x --seeds 2"));
+        let folder = std::env::temp_dir().join(format!("regard-seeds-{}", std::process::id()));
+        let shown = quoted(folder.display());
+        let done = |seed: u64| {
+            std::fs::create_dir_all(folder.join(format!("seed-{seed}")).join("model")).unwrap();
+        };
+        // Seeds of an earlier plan do not count.
+        [0, 1, 10].map(done);
+        let plan = SeedPlan { first: 10, count: 2 };
+        let command = format!("regard train --resume {shown} --seeds 2 --seed 10");
+        assert_eq!(plan.rest(&folder), Some(command));
+        done(11);
+        assert_eq!(plan.rest(&folder), None);
+        let plan = SeedPlan { first: 0, count: 3 };
+        assert_eq!(plan.rest(&folder), Some(format!("regard train --resume {shown} --seeds 3")));
+        std::fs::remove_dir_all(&folder).unwrap();
         assert!(SeedPlan::of(Path::new("/no/such/folder")).is_none());
     }
 }

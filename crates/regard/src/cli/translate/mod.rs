@@ -135,6 +135,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         file: Some(&flags.file),
         model: flags.model.as_deref(),
         pairs: false,
+        ..TextSource::default()
     };
     source.check()?;
     let translator: Translator = models::open(flags.model.as_deref(), &flags.hub)?;
