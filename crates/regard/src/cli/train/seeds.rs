@@ -166,7 +166,7 @@ mod tests {
             std::fs::create_dir_all(folder.join(format!("seed-{seed}")).join("model")).unwrap();
         };
         // Seeds of an earlier plan do not count.
-        [0, 1, 10].map(done);
+        [0, 1, 10].into_iter().for_each(done);
         let plan = SeedPlan { first: 10, count: 2 };
         let command = format!("regard train --resume {shown} --seeds 2 --seed 10");
         assert_eq!(plan.rest(&folder), Some(command));
