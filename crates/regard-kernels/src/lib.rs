@@ -5,6 +5,7 @@
 //! - [`simd`], [`pool`], [`scratch`]: one source for every instruction set, one thread pool,
 //!   working memory that threads reuse. [`memory`]: behaviour when memory runs out.
 //! - [`rng`]: one counter-based generator for all randomness.
+//! - [`quant`]: weights of 8 and 4 bits, and products with them.
 //! - [`storage`]: weights in the data types of their files.
 //!
 //! Nothing here depends on tensors, layers, files or text. All unsafe code of the workspace is
@@ -15,6 +16,7 @@ pub mod gemm;
 pub mod memory;
 pub mod ops;
 pub mod pool;
+pub mod quant;
 pub mod rng;
 pub mod scratch;
 pub mod simd;

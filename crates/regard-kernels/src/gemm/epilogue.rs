@@ -35,7 +35,7 @@ impl Epilogue<'_> {
     /// `rows` and `cols` must be inside of `c`, of `pre` and of the bias, and no other task may
     /// use that tile.
     #[inline(always)]
-    pub(super) unsafe fn finish<S: Simd>(
+    pub(crate) unsafe fn finish<S: Simd>(
         &self,
         s: S,
         c: &MatrixMut,

@@ -7,9 +7,20 @@ use super::{Kernel, Simd};
 use crate::storage::{Bf16, F16};
 use std::arch::x86_64::*;
 
-/// Token of AVX2 + FMA + F16C, created only by [`enter`].
+/// Token of AVX2 + FMA + F16C, created only where the CPU has the instructions.
 #[derive(Clone, Copy)]
 pub struct Avx2(());
+
+impl Avx2 {
+    /// Creates the token.
+    ///
+    /// # Safety
+    /// The CPU must have AVX2, FMA and F16C.
+    #[inline(always)]
+    pub(super) unsafe fn token() -> Avx2 {
+        Avx2(())
+    }
+}
 
 /// Runs a kernel with AVX2.
 ///

@@ -7,9 +7,20 @@ use super::{Kernel, Simd};
 use crate::storage::{Bf16, F16};
 use std::arch::x86_64::*;
 
-/// Token of AVX-512, created only by [`enter`].
+/// Token of AVX-512, created only where the CPU has the instructions.
 #[derive(Clone, Copy)]
 pub struct Avx512(());
+
+impl Avx512 {
+    /// Creates the token.
+    ///
+    /// # Safety
+    /// The CPU must have AVX-512 F, VL, BW and DQ.
+    #[inline(always)]
+    pub(super) unsafe fn token() -> Avx512 {
+        Avx512(())
+    }
+}
 
 /// Runs a kernel with AVX-512.
 ///

@@ -10,8 +10,10 @@
 //! Everything a kernel calls must be `#[inline(always)]`: a function that is not inlined into the
 //! dispatching function is compiled without its instructions, and is slow (but correct).
 
+mod int;
 mod math;
 mod portable;
+pub use int::{IntIsa, IntKernel, IntSimd, int_asked, int_dispatch_on, int_isa};
 pub use math::*;
 pub use portable::Portable;
 

@@ -6,9 +6,20 @@ use super::{Kernel, Simd};
 use crate::storage::{Bf16, F16};
 use std::arch::aarch64::*;
 
-/// Token of NEON, created only by [`enter`].
+/// Token of NEON, created only where the CPU has the instructions.
 #[derive(Clone, Copy)]
 pub struct Neon(());
+
+impl Neon {
+    /// Creates the token.
+    ///
+    /// # Safety
+    /// The CPU must have Advanced SIMD.
+    #[inline(always)]
+    pub(super) unsafe fn token() -> Neon {
+        Neon(())
+    }
+}
 
 /// Runs a kernel with NEON.
 ///

@@ -27,6 +27,27 @@ impl F16 {
         };
         f32::from_bits(sign | size)
     }
+
+    /// Converts from single precision, to the nearest value, ties to even; too large ones to
+    /// infinity.
+    pub fn from_single(x: f32) -> F16 {
+        let bits = x.to_bits();
+        let (sign, size) = ((bits >> 16 & 0x8000) as u16, bits & 0x7fff_ffff);
+        let half = if size > 0x7f80_0000 {
+            0x7e00
+        } else if size >= 0x4780_0000 {
+            // 2¹⁶ and more.
+            0x7c00
+        } else if size >= 0x3880_0000 {
+            // Normal: the exponent is rebased, and rounding may carry into it.
+            let rest = size - 0x3800_0000;
+            ((rest + 0x0fff + (rest >> 13 & 1)) >> 13) as u16
+        } else {
+            // Subnormal: adding 2⁻¹ leaves multiples of 2⁻²⁴ in the lowest bits of the fraction.
+            ((f32::from_bits(size) + 0.5).to_bits() - 0x3f00_0000) as u16
+        };
+        F16(sign | half)
+    }
 }
 
 impl Element for F16 {
