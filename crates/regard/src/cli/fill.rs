@@ -48,13 +48,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let filler: Filler = models::open(flags.model.as_deref(), &flags.hub)?;
     let parameters = Parameters { top_k: flags.top_k };
     let mut unknown = inputs::Unknown::default();
-    let source = TextSource {
-        given: &flags.text,
-        file: Some(&flags.file),
-        model: flags.model.as_deref(),
-        pairs: false,
-        ..TextSource::default()
-    };
+    let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
     inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(filler.0.tokenizer(), text);
         let response = filler.run_one(text.to_string(), &parameters)?;

@@ -84,13 +84,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Ok(())
     };
     let (mut number, mut unknown) = (0, Unknown::default());
-    let source = TextSource {
-        given: &flags.prompt,
-        file: Some(&flags.file),
-        model: flags.model.as_deref(),
-        pairs: false,
-        ..TextSource::default()
-    };
+    let source = TextSource::of(&flags.prompt, &flags.file, flags.model.as_deref());
     inputs::each(&source, global.json, out, &mut |prompt, out| {
         number += 1;
         let unseen = writer.unseen(prompt)?;

@@ -48,13 +48,7 @@ pub struct Flags {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let scorer: Scorer = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut unknown = inputs::Unknown::default();
-    let source = TextSource {
-        given: &flags.text,
-        file: Some(&flags.file),
-        model: flags.model.as_deref(),
-        pairs: false,
-        ..TextSource::default()
-    };
+    let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
     inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(scorer.0.tokenizer(), text);
         let response = scorer.run_one(text.to_string(), &Parameters::default())?;

@@ -67,13 +67,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     });
     let parameters = Parameters { aggregation_strategy };
     let mut unknown = inputs::Unknown::default();
-    let source = TextSource {
-        given: &flags.text,
-        file: Some(&flags.file),
-        model: flags.model.as_deref(),
-        pairs: false,
-        ..TextSource::default()
-    };
+    let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
     inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(tagger.0.tokenizer(), text);
         let response = tagger.run_one(text.to_string(), &parameters)?;

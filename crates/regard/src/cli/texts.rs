@@ -121,8 +121,15 @@ pub struct TextSource<'a> {
     pub model: Option<&'a str>,
     /// Whether a text is a pair, with a tab in it.
     pub pairs: bool,
-    /// Name of the flag for a file; `--file` if it is empty.
+    /// Name of the flag for a file, without hyphens.
     pub flag: &'static str,
+}
+
+impl<'a> TextSource<'a> {
+    /// Texts of the command line, of the file that `--file` names, or of standard input.
+    pub fn of(given: &'a [String], file: &'a FileFlags, model: Option<&'a str>) -> TextSource<'a> {
+        TextSource { given, file: Some(file), model, pairs: false, flag: "file" }
+    }
 }
 
 impl TextSource<'_> {
@@ -199,7 +206,7 @@ impl TextSource<'_> {
             return anyhow::anyhow!("{looks}. Pass one text on each line");
         }
         let (command, text) = (command_without(&[]), quoted(text));
-        let flag = if self.flag.is_empty() { "file" } else { self.flag };
+        let flag = self.flag;
         let (read, from) = match (file, standard_input()) {
             (Some(_), _) => (String::new(), String::new()),
             (None, Some(path)) => {

@@ -33,13 +33,8 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
     let parameters = Parameters { top_k: asked.top_k, output_attentions: flags.attention_weights };
     let mut number = 0;
     let mut unknown = inputs::Unknown::default();
-    let source = TextSource {
-        given: &flags.text,
-        file: Some(&flags.file),
-        model: asked.model,
-        pairs: flags.pair,
-        ..TextSource::default()
-    };
+    let source =
+        TextSource { pairs: flags.pair, ..TextSource::of(&flags.text, &flags.file, asked.model) };
     inputs::each(&source, asked.json, out, &mut |text, out| {
         unknown.note(classifier.0.tokenizer(), text);
         let input = match (text.split_once('\t'), flags.pair) {

@@ -114,13 +114,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     // Unsupported pooling of the model is reported before the first text.
     embedder.settings(&parameters)?;
     let mut unknown = inputs::Unknown::default();
-    let source = TextSource {
-        given: &flags.text,
-        file: Some(&flags.file),
-        model: Some(model),
-        pairs: false,
-        ..TextSource::default()
-    };
+    let source = TextSource::of(&flags.text, &flags.file, Some(model));
     inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(embedder.0.tokenizer(), text);
         let response = embedder.run_one(text.to_string(), &parameters)?;

@@ -130,13 +130,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             );
         }
     }
-    let source = TextSource {
-        given: &flags.text,
-        file: Some(&flags.file),
-        model: flags.model.as_deref(),
-        pairs: false,
-        ..TextSource::default()
-    };
+    let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
     source.check()?;
     let translator: Translator = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut search = flags.search.parameters(translator.defaults(), global.seed)?;
