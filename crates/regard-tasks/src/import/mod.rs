@@ -17,7 +17,8 @@ pub(crate) mod images;
 mod language;
 mod media;
 mod pairs;
-pub(crate) mod parts;
+pub(crate) mod part_files;
+mod parts;
 #[cfg(test)]
 mod prepared;
 pub mod preset;
@@ -34,6 +35,7 @@ pub use copies::DATA;
 use findings::Place;
 pub use findings::{Finding, Findings, Severity};
 pub use graph::{GraphTables, read_tables};
+pub(crate) use part_files::{PARTS, PartFiles, files_of, note_unread, part_of_name, stem};
 pub use preset::Effort;
 pub use reading::{Purpose, Reading, TrainedImport};
 
@@ -473,22 +475,6 @@ fn check_different(parts: &[(&str, &Vec<PathBuf>)]) -> Result<()> {
     Ok(())
 }
 
-/// Names of the files of a folder, for each part.
-pub(crate) const PARTS: [&[&str]; 3] =
-    [&["train", "training"], &["valid", "val", "dev", "validation"], &["test", "testing"]];
-
-/// Part that a name says.
-pub(crate) fn part_of_name(name: &str) -> Option<usize> {
-    PARTS.iter().position(|names| names.contains(&name))
-}
-
-/// Part that the last or the first word of a name says, as in `en_ewt-ud-dev` and `train-v1`.
-fn longer_name(stem: &str) -> Option<usize> {
-    let words: Vec<&str> = stem.split(['-', '_']).collect();
-    let part = |word: &&str| part_of_name(word);
-    words.last().and_then(part).or_else(|| words.first().and_then(part))
-}
-
 /// Task of a request: `classify` also stands for labels of images, of recordings and of the nodes
 /// of a graph, if the data are such.
 fn task_of(request: &Request) -> &str {
@@ -545,145 +531,6 @@ fn first_file(folder: &Path, deep: usize) -> Option<PathBuf> {
         let folders = entries.iter().filter(|path| deep > 0 && path.is_dir());
         folders.into_iter().find_map(|path| first_file(path, deep - 1))
     })
-}
-
-/// Files of the three parts: those that were named, or those of a folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PartFiles {
-    pub train: Vec<PathBuf>,
-    pub valid: Vec<PathBuf>,
-    pub test: Vec<PathBuf>,
-    /// Sentence about the part that is evaluated, if the data have parts.
-    pub note: Option<String>,
-}
-
-impl PartFiles {
-    /// Returns the files of a part.
-    pub fn of(&self, part: Part) -> &[PathBuf] {
-        part.of([&self.train, &self.valid, &self.test])
-    }
-
-    /// Resolves the files of a request. A folder stands for its files named `train.*`, `valid.*`
-    /// (or `val`, `dev`, `validation`) and `test.*`, with ends for which `is_wanted` is true; a
-    /// folder with none of these names for all such files. Longer names, such as `train-v1.1.json`
-    /// and `en_ewt-ud-dev.conllu`, are understood too.
-    /// Files of the folder that are in no part are noted.
-    pub fn find(
-        request: &Request,
-        is_wanted: &dyn Fn(&Path) -> bool,
-        findings: &mut Findings,
-    ) -> Result<PartFiles> {
-        let mut found = PartFiles {
-            valid: request.valid.clone(),
-            test: request.test.clone(),
-            ..PartFiles::default()
-        };
-        for path in &request.data {
-            if !path.is_dir() {
-                found.train.push(path.clone());
-                continue;
-            }
-            let files = files_of(path, is_wanted)?;
-            check_compressed(&files)?;
-            let by = |part_of: fn(&str) -> Option<usize>| {
-                [0, 1, 2].map(|part: usize| -> Vec<PathBuf> {
-                    let of = |file: &&PathBuf| part_of(&stem(file)) == Some(part);
-                    files.iter().filter(of).cloned().collect()
-                })
-            };
-            let exact = by(part_of_name);
-            // Longer names, such as train-v1.1.json, count if they name more than one part.
-            let longer = by(longer_name);
-            let is_longer =
-                exact[0].is_empty() && longer.iter().filter(|l| !l.is_empty()).count() > 1;
-            let [train, valid, test] =
-                if is_longer && !longer[0].is_empty() { longer } else { exact };
-            let evaluates = request.like().is_some() && !(valid.is_empty() && test.is_empty());
-            if train.is_empty() && !evaluates {
-                if files.is_empty() || !(valid.is_empty() && test.is_empty()) {
-                    let names: Vec<String> = files.iter().map(|file| stem(file)).collect();
-                    return Err(Error::file(
-                        path,
-                        format!(
-                            "need files named train.*, valid.* and test.* that this task reads; \
-                             found {}",
-                            if names.is_empty() { "none".into() } else { say::list(&names, 8) }
-                        ),
-                    ));
-                }
-                found.train.extend(files);
-                continue;
-            }
-            for (part, own, given) in
-                [("valid", &valid, &request.valid), ("test", &test, &request.test)]
-            {
-                if !own.is_empty() && !given.is_empty() {
-                    return Err(Error::invalid(format!(
-                        "--{part} names a file, and {} has {}: leave one of them out",
-                        path.display(),
-                        own[0].display()
-                    )));
-                }
-            }
-            note_unread(&files, [&train, &valid, &test], findings);
-            found.train.extend(train);
-            found.valid.extend(valid);
-            found.test.extend(test);
-        }
-        if request.like().is_some() {
-            let PartFiles { train, valid, test, .. } = found;
-            let (train, note) = request.one_part([train, valid, test])?;
-            return Ok(PartFiles { train, note, ..PartFiles::default() });
-        }
-        Ok(found)
-    }
-
-    /// The parts that must be split off the training files.
-    pub fn held_out(&self) -> parts::HeldOut {
-        parts::HeldOut { valid: self.valid.is_empty(), test: self.test.is_empty() }
-    }
-}
-
-/// Notes the files of a folder that are in no part.
-pub(crate) fn note_unread(files: &[PathBuf], parts: [&Vec<PathBuf>; 3], findings: &mut Findings) {
-    for file in files.iter().filter(|file| !parts.iter().any(|part| part.contains(file))) {
-        let message = "is not read: only train.*, valid.* and test.* are parts of a folder that \
-                       has train.*; rename it, or name the files of a part by --data, --valid and \
-                       --test";
-        findings.warn("file not read", Place::whole(file), message);
-    }
-}
-
-/// Refuses a file beside its own compressed copy: its examples would be read twice.
-fn check_compressed(files: &[PathBuf]) -> Result<()> {
-    let plain = |file: &&PathBuf| file.extension().is_some_and(|end| end == "gz");
-    for file in files.iter().filter(plain) {
-        if files.contains(&file.with_extension("")) {
-            let message = "is there with and without .gz: remove one of them";
-            return Err(Error::file(file, message));
-        }
-    }
-    Ok(())
-}
-
-/// Files of a folder, sorted by name.
-pub(crate) fn files_of(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
-    let mut files = vec![];
-    for entry in std::fs::read_dir(folder).map_err(Error::io(folder))? {
-        let path = entry.map_err(Error::io(folder))?.path();
-        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if path.is_file() && !hidden && is_wanted(&path) {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// Name of a file up to its first dot, in lower case.
-fn stem(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    name.split('.').next().unwrap_or_default().to_string()
 }
 
 /// Sentence about the sizes of the parts and where they come from.
