@@ -5,6 +5,7 @@
 
 use crate::data::Part;
 use crate::data::split::hash;
+use crate::say;
 use std::collections::{BTreeMap, HashMap};
 
 /// Fraction of examples for validation and, again, for the test: one in ten.
@@ -51,6 +52,18 @@ pub(crate) fn split<K: AsRef<str>>(
         }
     }
     keys.iter().map(|key| part_of.get(key.as_ref()).copied().unwrap_or(Part::Train)).collect()
+}
+
+/// Sentence about the sizes of the parts and where they come from.
+pub(crate) fn split_line(parts: [usize; 3], held: HeldOut, seed: u64) -> String {
+    let [train, valid, test] = parts.map(say::count);
+    let split = match (held.valid, held.test) {
+        (false, false) => String::new(),
+        (true, true) => format!(" (split by seed {seed})"),
+        (true, false) => format!(" (valid split from train by seed {seed})"),
+        (false, true) => format!(" (test split from train by seed {seed})"),
+    };
+    format!("{train} train, {valid} valid, {test} test{split}")
 }
 
 /// Distributes items to the three parts.

@@ -1,4 +1,4 @@
-use super::super::read;
+use super::super::{DATA, RECORD, Request, read};
 use super::*;
 use crate::data::scratch::with_file;
 

@@ -1,0 +1,125 @@
+//! Labels of texts: checks, counts, and sentences about them.
+
+use super::Example;
+use crate::data::choose::Columns;
+use crate::import::findings::{Findings, Place};
+use crate::say;
+use std::collections::{BTreeMap, HashMap};
+
+/// A label that has this many times the examples of another is an imbalance worth a warning.
+const IMBALANCE: usize = 20;
+/// Most labels: an evaluation holds a table of all pairs, 200 MB for this many.
+const MOST_LABELS: usize = 5000;
+/// Number of rows above which a label column of mostly different values must be text.
+const ENOUGH: usize = 20;
+
+/// Notes equal texts with different labels.
+pub(super) fn contradictions(parts: [&Vec<Example>; 3], findings: &mut Findings) {
+    let mut seen: HashMap<&str, &Example> = HashMap::new();
+    for example in parts.into_iter().flatten() {
+        let first = *seen.entry(example.text.trim()).or_insert(example);
+        if first.label != example.label {
+            let message = format!(
+                "{:?}, but the same text has {:?} in line {} of {}",
+                say::short(&example.label, 40),
+                say::short(&first.label, 40),
+                first.line,
+                first.file.display()
+            );
+            let place = Place::line(&example.file, example.line);
+            findings.warn("same text, different labels", place, message);
+        }
+    }
+}
+
+/// Checks that the label column holds labels, and more than one.
+pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut Findings) {
+    let counts = label_counts(train);
+    let (file, name) = (train[0].file.as_path(), columns.label_name());
+    let different = counts.len();
+    if train.len() >= ENOUGH && 2 * different > train.len() {
+        let message = format!(
+            "column {name} has {} different values in {} rows, such as {:?}: that looks like text, \
+             not labels; --text and --label name the columns",
+            say::count(different),
+            say::count(train.len()),
+            say::short(&train[0].label, 40)
+        );
+        findings.error("swapped columns", Place::line(file, train[0].line), message);
+        return;
+    }
+    if different > MOST_LABELS {
+        let message = format!(
+            "column {name} has {} different labels, need at most {}: an evaluation counts each \
+             pair of them",
+            say::count(different),
+            say::count(MOST_LABELS)
+        );
+        findings.error("too many labels", Place::line(file, train[0].line), message);
+        return;
+    }
+    if different == 1 {
+        let message = format!("every row has the label {:?}", say::short(&train[0].label, 40));
+        findings.error("one label", Place::line(file, train[0].line), message);
+    }
+    for (label, count) in &counts {
+        if *count == 1 && different > 1 {
+            let one = train.iter().find(|example| example.label == *label).unwrap_or(&train[0]);
+            let message = format!("the label {:?} has one example", say::short(label, 40));
+            findings.warn("label with one example", Place::line(&one.file, one.line), message);
+        }
+    }
+    let mut folded: BTreeMap<String, &str> = BTreeMap::new();
+    for label in counts.keys() {
+        if let Some(other) = folded.insert(label.to_lowercase(), label) {
+            let [a, b] = [other, label].map(|name| say::short(name, 40));
+            let message =
+                format!("the labels {a:?} and {b:?} differ only in case; they are two labels");
+            findings.warn("labels differ only in case", Place::whole(file), message);
+        }
+    }
+    let most = counts.iter().max_by_key(|(_, count)| **count);
+    let least = counts.iter().filter(|(_, count)| **count > 1).min_by_key(|(_, count)| **count);
+    if let (Some((much, many)), Some((little, few))) = (most, least)
+        && *many >= IMBALANCE * few
+    {
+        let message = format!(
+            "{:?} has {} examples and {:?} {}: read macro-F1 and the F1 of each label, not accuracy",
+            say::short(much, 40),
+            say::count(*many),
+            say::short(little, 40),
+            say::count(*few)
+        );
+        findings.warn("imbalance", Place::whole(file), message);
+    }
+}
+
+pub(super) fn label_counts(examples: &[Example]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    examples.iter().for_each(|example| *counts.entry(example.label.as_str()).or_default() += 1);
+    counts
+}
+
+/// Sentence about the columns and the labels.
+pub(super) fn told(columns: &Columns, labels: &[(&str, usize)]) -> String {
+    let count = say::many(labels.len(), "label");
+    format!("{}; {count} in the training part: {}", columns.told(), counted(labels))
+}
+
+/// Phrase about the labels of examples to evaluate on.
+pub(super) fn named(labels: &[(&str, usize)]) -> String {
+    format!("{}: {}", say::many(labels.len(), "label"), counted(labels))
+}
+
+fn counted(labels: &[(&str, usize)]) -> String {
+    const NAMED: usize = 10;
+    let mut each: Vec<String> = labels
+        .iter()
+        .take(NAMED)
+        .map(|(name, count)| format!("{} {}", say::short(name, 40), say::count(*count)))
+        .collect();
+    if let more @ 1.. = labels.len().saturating_sub(NAMED) {
+        each.push(format!("… and {} more", say::count(more)));
+    }
+    each.join(", ")
+}

@@ -1,0 +1,126 @@
+//! Columns, labels, defects and parts of tables of texts.
+
+use super::*;
+use crate::data::scratch::with_file;
+use crate::import::{self, Import};
+
+fn check(name: &str, text: &str) -> (Option<Import>, String) {
+    with_file(name, text.as_bytes(), |path| {
+        let mut request = Request::new("classify");
+        request.data = vec![path.to_path_buf()];
+        let (import, findings) = import::read(&request).unwrap();
+        (import, findings.text())
+    })
+}
+
+fn news(rows: usize) -> String {
+    let row = |i: usize| format!("{},Title {i},\"Text, number {i}\"\n", ["a", "b"][i % 2]);
+    (0..rows).map(row).collect()
+}
+
+#[test]
+fn a_number_is_a_label_and_no_text() {
+    let row = |i: usize| format!("{{\"text\": \"text {i}\", \"label\": {}}}\n", i % 2);
+    let rows: String = (0..40).map(row).collect();
+    let (import, told) = check("n.jsonl", &rows);
+    assert!(import.is_some(), "{told}");
+    let (import, told) = check("n.jsonl", &(rows + "{\"text\": 5, \"label\": 1}\n"));
+    assert!(import.is_none());
+    assert!(told.contains("line 41: \"text\" is a number, 5; need a text"), "{told}");
+}
+
+#[test]
+fn columns_labels_and_split_are_said() {
+    let (import, told) = check("news.csv", &format!("category,title,description\n{}", news(100)));
+    assert_eq!(told, "");
+    let import = import.unwrap();
+    assert_eq!(import.parts, [80, 10, 10]);
+    let said = import.summary.join("\n");
+    for part in [
+        "text: column 'title' + 'description', label: column 'category'",
+        "2 labels in the training part: a 40, b 40",
+        "80 train, 10 valid, 10 test (split by seed 0)",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!((import.size.examples, import.size.labels), (80, 2));
+    let folder = std::env::temp_dir().join(format!("regard-classify-{}", std::process::id()));
+    import.write(&folder).unwrap();
+    let text = std::fs::read_to_string(folder.join("test.jsonl")).unwrap();
+    assert_eq!(text.lines().count(), 10);
+    assert!(text.starts_with("{\"text\":\"Title "), "{text}");
+    let keys = import.recipe_keys(&folder);
+    assert_eq!(keys["data"]["train"].as_str(), folder.join("train.jsonl").to_str());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Each row is a broken file: its defect is named with the line, and nothing is imported.
+#[test]
+fn defects_are_named_with_their_lines() {
+    let good = news(40);
+    for (name, text, wanted) in [
+        ("a.csv", format!("label,text\n{}", "x,\n"), "line 2: the text is empty"),
+        ("b.csv", format!("label,title,body\n{good},T,b\n"), "line 42: the label is empty"),
+        ("c.csv", format!("label,title,body\n{good}a,b\n"), "line 42: has 2 columns"),
+        ("d.csv", format!("label,title,body\n{good}a,b,c,d\n"), "line 42: has 4 columns"),
+        ("e.csv", "text,label\ngood,x\nbad,x\n".into(), "line 2: every row has the label"),
+        (
+            "f.csv",
+            format!("label,title,body\n{good}a,\"open,b\n"),
+            "within the quotation marks of line 42",
+        ),
+        ("g.jsonl", "{\"text\": \"a\"}\n".into(), "need a text and a label"),
+        ("h.csv", good.clone(), "cannot tell which columns"),
+        (
+            "i.csv",
+            format!(
+                "label,text\n{}",
+                (0..40).map(|i| format!("A whole text number {i},{}\n", i % 2)).collect::<String>()
+            ),
+            "looks like text, not labels",
+        ),
+        ("j.csv", String::new(), "has no rows"),
+    ] {
+        let (import, told) = check(name, &text);
+        assert!(import.is_none() && told.contains(wanted), "{name}: {wanted}: {told}");
+    }
+}
+
+#[test]
+fn thousands_of_labels_are_refused() {
+    let rows: String = (0..15_003).map(|i| format!("n{},text {i}\n", i % 5001)).collect();
+    let (import, told) = check("many.csv", &format!("label,text\n{rows}"));
+    assert!(import.is_none() && told.contains("has 5,001 different labels"), "{told}");
+}
+
+#[test]
+fn warnings_do_not_stop() {
+    let mut text = format!("label,title,description\n{}", news(60));
+    text += "c,Alone,one\n";
+    let (import, told) = check("w.csv", &text);
+    assert!(import.is_some(), "{told}");
+    assert!(told.contains("warning: label with one example (1)\n"), "{told}");
+    assert!(told.contains("line 62: the label \"c\" has one example"), "{told}");
+}
+
+#[test]
+fn given_parts_are_used_and_duplicates_are_left_out() {
+    with_file("train.csv", format!("label,title,text\n{}", news(40)).as_bytes(), |path| {
+        let test = path.with_file_name("held.csv");
+        std::fs::write(&test, "label,title,text\na,Title 0,\"Text, number 0\"\nb,New,one\n")
+            .unwrap();
+        let mut request = Request::new("classify");
+        (request.data, request.test) = (vec![path.into()], vec![test.clone()]);
+        request.columns.text = Some("title,text".into());
+        let (import, findings) = import::read(&request).unwrap();
+        let import = import.unwrap();
+        assert_eq!(import.parts[2], 2);
+        assert_eq!(import.parts[0] + import.parts[1], 39);
+        let told = findings.text();
+        assert!(told.contains("line 2: its text is also on line 2 of"), "{told}");
+        std::fs::write(&test, "label,title,text\nz,New,one\n").unwrap();
+        let (import, findings) = import::read(&request).unwrap();
+        assert!(import.is_none());
+        assert!(findings.text().contains("line 2: the label \"z\" is not in the training"));
+    });
+}

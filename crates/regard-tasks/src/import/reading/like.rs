@@ -1,0 +1,182 @@
+//! Requests for files that are read as those of a run were.
+
+use super::{Column, FLAGS, Purpose, Reading};
+use crate::data::Part;
+use crate::data::choose::name;
+use crate::import::request::Request;
+use crate::import::table::Table;
+use crate::say;
+use regard_models::{Error, Result};
+use std::borrow::Cow;
+
+impl Request {
+    /// Returns how training read its files; `None` if this is for training.
+    pub(in crate::import) fn like(&self) -> Option<&Reading> {
+        match &self.purpose {
+            Purpose::Train => None,
+            Purpose::Evaluate(import) | Purpose::Predict(import) => Some(&import.reading),
+        }
+    }
+
+    /// Returns the recorded separator.
+    pub(in crate::import) fn separator(&self) -> Option<char> {
+        self.like().and_then(|reading| reading.separator)
+    }
+
+    /// Returns the recorded columns of a role in a table with this first row, counted from 0;
+    /// `None` if none are recorded.
+    ///
+    /// # Errors
+    /// A message about the table, if it lacks one.
+    pub(in crate::import) fn recorded(
+        &self,
+        role: &str,
+        first: &[String],
+        is_json: bool,
+    ) -> Result<Option<Vec<usize>>, String> {
+        let Some(reading) = self.like() else { return Ok(None) };
+        let Some(columns) = reading.columns.get(role) else { return Ok(None) };
+        let by_name = is_json || (reading.header == Some(true) && self.header != Some(false));
+        // Keys of objects have names only.
+        if is_json && columns.iter().any(|column| column.name.is_none()) {
+            return Ok(None);
+        }
+        let one = |column: &Column| match (&column.name, column.number) {
+            (Some(wanted), number) if by_name => {
+                let is_it = |at: &usize| first.get(*at).is_some_and(|c| name(c) == name(wanted));
+                // Two columns may have one name.
+                let same = number.and_then(|number| number.checked_sub(1)).filter(is_it);
+                let place = same.or_else(|| (0..first.len()).find(is_it));
+                place.ok_or_else(|| missing(role, wanted, first, is_json))
+            }
+            (_, Some(number)) if number <= first.len() => Ok(number - 1),
+            (_, Some(number)) => Err(format!(
+                "has no column {number}, from which the run reads the {role}; {}{}",
+                existing(first),
+                another(role, "a number from 1")
+            )),
+            (wanted, None) => Err(format!(
+                "the run reads the {role} from the key {:?} of JSON objects; --no-header needs a \
+                 number{}",
+                wanted.as_deref().unwrap_or_default(),
+                another(role, "a number from 1")
+            )),
+        };
+        columns.iter().map(one).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Returns the request for a table: the recorded columns and header where flags do not choose
+    /// others.
+    ///
+    /// # Errors
+    /// A message about the table, if it lacks a recorded column.
+    pub(in crate::import) fn for_table(&self, table: &Table) -> Result<Cow<'_, Request>, String> {
+        let sample = table.sample(1);
+        self.for_columns(sample.first().copied().unwrap_or_default(), table.keys.is_some())
+    }
+
+    /// As [`Request::for_table`], for a first row or the keys of an object.
+    pub(in crate::import) fn for_columns(
+        &self,
+        first: &[String],
+        is_json: bool,
+    ) -> Result<Cow<'_, Request>, String> {
+        let Some(reading) = self.like() else { return Ok(Cow::Borrowed(self)) };
+        let by_name = is_json || (reading.header == Some(true) && self.header != Some(false));
+        let mut request = self.clone();
+        let mut filled = false;
+        let columns = &mut request.columns;
+        let slots = [
+            &mut columns.text,
+            &mut columns.label,
+            &mut columns.source,
+            &mut columns.target,
+            &mut columns.query,
+            &mut columns.context,
+            &mut columns.question,
+            &mut columns.answer,
+        ];
+        for (role, slot) in FLAGS.into_iter().zip(slots) {
+            if slot.is_some() {
+                continue;
+            }
+            let Some(places) = self.recorded(role, first, is_json)? else { continue };
+            // A number is unambiguous; keys of objects have none, and a name may be a number.
+            let numbered =
+                !is_json && first.iter().all(|cell| cell.trim().parse::<usize>().is_err());
+            let value = |at: &usize| match by_name && !numbered {
+                true => first[*at].trim_start_matches('\u{feff}').trim().to_string(),
+                false => (at + 1).to_string(),
+            };
+            *slot = Some(places.iter().map(value).collect::<Vec<_>>().join(","));
+            filled = true;
+        }
+        if filled && request.header.is_none() {
+            request.header = if is_json { Some(true) } else { reading.header };
+        }
+        Ok(Cow::Owned(request))
+    }
+
+    /// Chooses what is evaluated: all of it or, if the data have parts, the one that was asked for,
+    /// else the test part, else the validation part. Also returns a sentence about it.
+    ///
+    /// # Errors
+    /// If the part that was asked for is not there.
+    pub(in crate::import) fn one_part<T>(
+        &self,
+        [train, valid, test]: [Vec<T>; 3],
+    ) -> Result<(Vec<T>, Option<String>)> {
+        if valid.is_empty() && test.is_empty() {
+            return match self.part {
+                Some(part) => Err(Error::invalid(format!(
+                    "--part {}: the data have no parts; leave it out to evaluate all of them",
+                    part.name()
+                ))),
+                None => Ok((train, None)),
+            };
+        }
+        let default = if test.is_empty() { Part::Valid } else { Part::Test };
+        let part = self.part.unwrap_or(default);
+        let chosen = part.of([train, valid, test]);
+        match chosen.is_empty() {
+            true => {
+                Err(Error::invalid(format!("--part {0}: the data have no {0} part", part.name())))
+            }
+            false => Ok((chosen, Some(format!("the data have parts: read is the {}", told(part))))),
+        }
+    }
+}
+
+/// A part, as sentences name it.
+fn told(part: Part) -> &'static str {
+    part.of(["training part", "validation part", "test part"])
+}
+
+fn missing(role: &str, wanted: &str, first: &[String], is_json: bool) -> String {
+    let cells: Vec<&str> = first.iter().map(String::as_str).collect();
+    let no_header = match is_json {
+        true => "",
+        false => "; if the first row is an example and not a header, --no-header",
+    };
+    format!(
+        "has no column {:?}, from which the run reads the {role}; {}{}{}{no_header}",
+        say::short(wanted, 40),
+        say::did_you_mean(wanted, &cells),
+        existing(first),
+        another(role, "COLUMN")
+    )
+}
+
+fn existing(first: &[String]) -> String {
+    let cells: Vec<String> =
+        first.iter().map(|cell| format!("{:?}", say::short(cell, 40))).collect();
+    format!("its columns are {}", say::list(&cells, 12))
+}
+
+/// End of a message: the flag that chooses another column, if there is one.
+fn another(role: &str, value: &str) -> String {
+    match FLAGS.contains(&role) {
+        true => format!(". Choose another with --{role}: {value}"),
+        false => String::new(),
+    }
+}

@@ -1,0 +1,132 @@
+//! Tables of every kind, and what is wrong with them.
+
+use super::*;
+use crate::data::scratch::with_file;
+
+fn read(name: &str, bytes: &[u8]) -> (Vec<(u64, Vec<String>)>, String) {
+    with_file(name, bytes, |path| {
+        let mut findings = Findings::new(false);
+        let mut table = Table::read(path, None, &mut findings).unwrap();
+        table.take_header(true, &mut findings);
+        let rows = table.rows.into_iter().map(|row| (row.line, row.cells)).collect();
+        (rows, findings.text())
+    })
+}
+
+#[test]
+fn all_kinds_of_tables_hold_the_same_rows() {
+    for (name, text) in [
+        ("a.csv", "text,label\n\"a, b\",x\nc,y\n"),
+        ("b.csv", "text;label\na, b;x\nc;y\n"),
+        ("b1.csv", "sep=;\ntext;label\na, b;x\nc;y\n"),
+        ("b2.csv", "\u{feff}SEP=|\r\ntext|label\r\na, b|x\r\nc|y\r\n"),
+        ("b3.csv", "\"sep=,\"\ntext,label\n\"a, b\",x\nc,y\n"),
+        ("b4.csv", "sep=\t\ntext\tlabel\n\"a, b\"\tx\nc\ty\n"),
+        ("c.tsv", "text\tlabel\na, b\tx\nc\ty\n"),
+        ("d.jsonl", "{\"text\": \"a, b\", \"label\": \"x\"}\n{\"label\": \"y\", \"text\": \"c\"}"),
+        (
+            "e.json",
+            "[{\"text\": \"a, b\", \"label\": \"x\"},\n{\"text\": \"c\", \"label\": \"y\"}]",
+        ),
+    ] {
+        let (rows, told) = read(name, text.as_bytes());
+        let cells: Vec<Vec<String>> = rows.into_iter().map(|(_, cells)| cells).collect();
+        assert_eq!(cells, [["a, b", "x"], ["c", "y"]], "{name}");
+        assert_eq!(told, "", "{name}");
+    }
+}
+
+#[test]
+fn every_bad_row_is_noted_with_its_line_and_the_others_are_read() {
+    let csv = b"text,label\nfine,x\ntoo,many,y\nbad \xff byte,x\nshort\n\"q\"uote,x\nlast,y\n";
+    let (rows, told) = read("a.csv", csv);
+    assert_eq!(rows.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 7]);
+    for part in [
+        "line 3: has 3 columns, the header has 2; a text with a comma",
+        "line 4: not UTF-8 at byte 5",
+        "line 5: has 1 columns",
+        "line 6: got \"uote\" after a quotation mark",
+        "may be WINDOWS-1252; convert it: iconv",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let (rows, told) =
+        read("b.jsonl", b"{\"text\": \"a\", \"n\": 1}\n[1]\n{\"text\"\n{\"n\": 2}\n");
+    assert_eq!(rows[0], (1, vec!["a".to_string(), "1".into()]));
+    assert_eq!(rows[1], (4, vec![String::new(), "2".into()]), "a key may be missing");
+    for part in ["line 2: is not a JSON object", "line 3: is not JSON"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+/// Rows that a stray quotation mark hides are never left out as one row.
+#[test]
+fn a_missing_quotation_mark_is_an_error_of_the_file() {
+    let rows = "fine,x\n".repeat(40);
+    for (middle, wanted) in [
+        ("\"Great film,pos\n", "within the quotation marks of line 42; 41 lines cannot be"),
+        ("\"one\ntwo\"three,x\n", "after the quotation marks of line 42; 2 lines cannot"),
+        ("\"one\n\u{fffd}\nend\",x\n", "the line is within the quotation marks of line 42"),
+    ] {
+        let text = format!("text,label\n{rows}{middle}{rows}");
+        let bytes: Vec<u8> = match middle.contains('\u{fffd}') {
+            true => text
+                .replace('\u{fffd}', "\u{1}")
+                .bytes()
+                .map(|b| if b == 1 { 0xff } else { b })
+                .collect(),
+            false => text.into_bytes(),
+        };
+        with_file("a.csv", &bytes, |path| {
+            let mut findings = Findings::new(true);
+            Table::read(path, None, &mut findings).unwrap();
+            let told = findings.text();
+            assert!(findings.has_errors() && told.contains(wanted), "{wanted}: {told}");
+        });
+    }
+    let long = format!("text,label\n\"{}\",x\n", "a line\n".repeat(120));
+    assert!(
+        read("b.csv", long.as_bytes()).1.contains("a text in quotation marks with 120 line ends")
+    );
+}
+
+#[test]
+fn lists_are_no_texts_and_later_keys_are_columns() {
+    let text = b"{\"text\": [\"The\", \"cat\"]}\n{\"text\": \"a\", \"title\": {\"b\": 1}}\n";
+    with_file("a.jsonl", text, |path| {
+        let mut findings = Findings::new(false);
+        let mut table = Table::read(path, None, &mut findings).unwrap();
+        assert_eq!(table.keys.as_deref(), Some(&["text".to_string(), "title".into()][..]));
+        table.take_nested(&[0], &mut findings);
+        assert_eq!(table.rows.len(), 1);
+        let told = findings.text();
+        assert!(told.contains("line 1: \"text\" is [\"The\",\"cat\"], need a text"), "{told}");
+    });
+}
+
+#[test]
+fn values_that_are_no_texts_are_known() {
+    let text = "{\"text\": 5, \"label\": 1}\n{\"text\": \"5\", \"label\": null}\n";
+    with_file("n.jsonl", text.as_bytes(), |path| {
+        let table = Table::read(path, None, &mut Findings::new(false)).unwrap();
+        let keys = table.keys.as_deref();
+        let text = keys.unwrap().iter().position(|key| key == "text").unwrap();
+        let said = table.rows[0].not_text(&[text], keys).unwrap();
+        assert_eq!(said, "\"text\" is a number, 5; need a text, in quotation marks");
+        assert_eq!(table.rows[1].not_text(&[0, 1], keys), None);
+    });
+}
+
+#[test]
+fn other_encodings_are_named() {
+    let utf16: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain("a,b\n".bytes().flat_map(|b| [b, 0])).collect();
+    assert!(read("a.csv", &utf16).1.contains("is UTF-16"));
+    // "很好,正面" in GBK.
+    let gbk = b"text,label\n\xba\xdc\xba\xc3,\xd5\xfd\xc3\xe6\n";
+    assert!(read("b.csv", gbk).1.contains("may be GB18030"), "{}", read("b.csv", gbk).1);
+    assert!(read("c.csv", b"PK\x03\x04....").1.contains("spreadsheet"));
+    assert!(read("d.csv", b"").1.contains("has no rows"));
+    let told = read("e.csv", b"sep=semicolon\ntext;label\na;b\n").1;
+    assert!(told.contains("line 1: names the separator \"semicolon\"; need one"), "{told}");
+}
