@@ -4,15 +4,11 @@
 //! began. After the run was moved, or in another directory, that path leads nowhere, or to the data
 //! of another run.
 
-use super::RECORD;
+use super::record::ImportRecord;
 use crate::recipe::Table;
-use regard_models::checkpoint::read_text;
-use serde::Deserialize;
+use regard_models::Result;
 use std::path::{Path, PathBuf};
 use toml::Value;
-
-/// Folder of a run that holds its data.
-pub const DATA: &str = "data";
 
 /// Copies of the data of a run.
 pub(crate) struct Copies {
@@ -22,24 +18,16 @@ pub(crate) struct Copies {
     now: PathBuf,
 }
 
-/// The part of [`RECORD`] that is read here.
-#[derive(Deserialize)]
-struct Written {
-    folder: PathBuf,
-}
-
 impl Copies {
-    /// Finds the copies of a run; runs with several seeds have them in the folder above. `None` if
-    /// the run reads other files.
-    pub fn of(run: &Path) -> Option<Copies> {
-        let name = run.file_name().unwrap_or_default().to_string_lossy();
-        let above = run.parent().filter(|_| name.starts_with("seed-"));
-        [Some(run), above].into_iter().flatten().find_map(|folder| {
-            let now = folder.join(DATA);
-            let text = read_text(&now.join(RECORD)).ok()?;
-            let Written { folder: then } = serde_json::from_str(&text).ok()?;
-            Some(Copies { then, now })
-        })
+    /// Finds the copies of a run. `None` if the run reads other files.
+    ///
+    /// # Errors
+    /// If the record of the import is damaged: the paths of the recipe may lead to the data of
+    /// another run.
+    pub fn of(run: &Path) -> Result<Option<Copies>> {
+        let found = ImportRecord::of_run(run)?;
+        let found = found.filter(|(_, record)| !record.folder.as_os_str().is_empty());
+        Ok(found.map(|(now, record)| Copies { then: record.folder, now }))
     }
 
     /// Returns the place of a file: that of the copy, if it is one.
@@ -64,14 +52,21 @@ impl Copies {
 }
 
 /// Sets the data of a run's recipe to the copies in the run's folder.
-pub(crate) fn set_places(recipe: &mut Table, run: &Path) {
-    if let (Some(Value::Table(data)), Some(copies)) = (recipe.get_mut("data"), Copies::of(run)) {
+///
+/// # Errors
+/// Those of [`Copies::of`].
+pub(crate) fn set_places(recipe: &mut Table, run: &Path) -> Result<()> {
+    if let Some(Value::Table(data)) = recipe.get_mut("data")
+        && let Some(copies) = Copies::of(run)?
+    {
         data.iter_mut().for_each(|(_, value)| copies.set(value));
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::RECORD;
     use super::*;
 
     #[test]
@@ -84,7 +79,7 @@ mod tests {
                       'runs/x/data'\ntest = 'runs/xy/data/a'\nfiles = ['runs/x/data/b']";
         for run in [run.clone(), run.join("seed-3")] {
             let mut table: Table = recipe.parse().unwrap();
-            set_places(&mut table, &run);
+            set_places(&mut table, &run).unwrap();
             let at = |name: &str| home.join("moved/data").join(name).display().to_string();
             let data = &table["data"];
             assert_eq!(data["train"].as_str(), Some(&at("train.tsv")[..]));
@@ -93,7 +88,11 @@ mod tests {
             assert_eq!(data["files"][0].as_str(), Some(&at("b")[..]));
             assert_eq!(data["set"].as_str(), Some("files"));
         }
-        assert!(Copies::of(&run.join("model")).is_none());
+        assert!(Copies::of(&run.join("other")).unwrap().is_none());
+        // Without its record, a run could read the data of another.
+        std::fs::write(run.join("data").join(RECORD), "{\"folder\": ").unwrap();
+        let error = set_places(&mut recipe.parse().unwrap(), &run).unwrap_err().to_string();
+        assert!(error.contains("import.json: is damaged"), "{error}");
         std::fs::remove_dir_all(&home).unwrap();
     }
 }

@@ -1,13 +1,13 @@
 //! Data of the user that were read: what an importer returns, and how it is written to a folder.
 
 use super::reading::Reading;
-use super::request::Request;
+use super::record::{ImportRecord, RECORD};
 use crate::data::Part;
 use crate::evaluation::EvaluationData;
 use crate::train::{LOCK, Lock};
 use regard_models::{Error, Result, checkpoint};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::{Table, Value};
 
 /// The user's data, read and checked.
@@ -134,53 +134,9 @@ impl Import {
         }
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         let lock = Lock::acquire(folder)?;
-        let mut text = serde_json::to_string_pretty(&ImportRecord {
-            folder: folder.to_path_buf(),
-            ..self.record.clone()
-        })
-        .expect("it is plain data");
-        text.push('\n');
-        checkpoint::write_file(&record, text.as_bytes())?;
+        ImportRecord { folder: folder.to_path_buf(), ..self.record.clone() }.write(folder)?;
         (self.write)(folder)?;
         Ok(lock)
-    }
-}
-
-/// File beside written parts that says where they come from.
-pub const RECORD: &str = "import.json";
-
-/// Origin of imported data.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct ImportRecord {
-    task: &'static str,
-    /// Folder that the parts were written to, as the recipe names it.
-    folder: PathBuf,
-    data: Vec<PathBuf>,
-    valid: Vec<PathBuf>,
-    test: Vec<PathBuf>,
-    edges: Option<PathBuf>,
-    seed: u64,
-    parts: [usize; 3],
-    summary: Vec<String>,
-    reading: Reading,
-}
-
-impl ImportRecord {
-    pub fn new(request: &Request, import: &Import, reading: Reading) -> ImportRecord {
-        let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let all = |paths: &[PathBuf]| paths.iter().map(whole).collect();
-        ImportRecord {
-            task: import.task,
-            folder: PathBuf::new(),
-            data: all(&request.data),
-            valid: all(&request.valid),
-            test: all(&request.test),
-            edges: request.edges.as_ref().map(whole),
-            seed: request.seed,
-            parts: import.parts,
-            summary: import.summary.clone(),
-            reading,
-        }
     }
 }
 

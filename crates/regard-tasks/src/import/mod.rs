@@ -25,6 +25,7 @@ mod parts;
 mod prepared;
 pub mod preset;
 pub mod reading;
+pub(crate) mod record;
 mod request;
 mod rerank;
 mod roles;
@@ -37,24 +38,24 @@ pub mod texts;
 mod units;
 mod values;
 
-pub use copies::DATA;
 use findings::Place;
 pub use findings::{Finding, Findings, Severity};
 pub use graph::{GraphTables, read_tables};
-pub use imported::{DataSize, Import, RECORD};
+pub use imported::{DataSize, Import};
 pub(crate) use imported::{Draft, write_lines};
 pub use importers::{IMPORTERS, Importer};
 pub(crate) use part_files::{PARTS, PartFiles, files_of, note_unread, part_of_name, stem};
 pub(crate) use parts::split_line;
 pub use preset::Effort;
 pub use reading::{Purpose, Reading, TrainedImport};
+pub use record::{DATA, RECORD};
 pub use request::{ColumnNames, Request};
 pub(crate) use units::{is_unspaced, units};
 
 use crate::data::ledger;
 use crate::say;
-use imported::ImportRecord;
 use importers::importer;
+use record::ImportRecord;
 use regard_models::Result;
 use std::path::PathBuf;
 
@@ -82,9 +83,27 @@ pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
         let Draft { task, summary, parts, size, keys, files, write, reading } = draft;
         let record = ImportRecord::default();
         let import = Import { task, summary, parts, size, keys, files, write, record };
-        Import { record: ImportRecord::new(request, &import, reading), ..import }
+        Import { record: record_of(request, &import, reading), ..import }
     });
     Ok((import, findings))
+}
+
+/// Record of where the data come from.
+fn record_of(request: &Request, import: &Import, reading: Reading) -> ImportRecord {
+    let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let all = |paths: &[PathBuf]| paths.iter().map(whole).collect();
+    ImportRecord {
+        task: import.task.into(),
+        folder: PathBuf::new(),
+        data: all(&request.data),
+        valid: all(&request.valid),
+        test: all(&request.test),
+        edges: request.edges.as_ref().map(whole),
+        seed: request.seed,
+        parts: import.parts,
+        summary: import.summary.clone(),
+        reading: Some(reading),
+    }
 }
 
 /// Sentence about the files of a folder that were read.

@@ -32,7 +32,7 @@ pub fn read_with(
     let told = |message: String| Error::file(path, message);
     let mut table = merged(&text, &beside, DEEPEST).map_err(told)?;
     if let (true, Some(run)) = (path.ends_with(RECIPE), path.parent()) {
-        set_places(&mut table, run);
+        set_places(&mut table, run)?;
     }
     with(table, overrides).map_err(told)
 }

@@ -1,15 +1,13 @@
 //! Data of a run: the name of a data set, or those of the user's files.
 
+use crate::import::record::ImportRecord;
 use crate::recipe::Table;
-use crate::{import, own, say};
-use regard_models::checkpoint::read_text;
+use crate::{own, say};
 use std::path::Path;
 use toml::Value;
 
 /// Keys of `[data]` that name files of the user.
 const FILES: [&str; 8] = ["folder", "train", "valid", "test", "files", "nodes", "edges", "graphs"];
-/// Folder of a run that imported data are copied to.
-const COPIES: &str = import::DATA;
 
 /// Returns the name of a recipe's data set, or those of the user's files.
 pub(super) fn data_of(recipe: &Table, run: &Path) -> Option<String> {
@@ -28,30 +26,19 @@ pub(super) fn data_of(recipe: &Table, run: &Path) -> Option<String> {
     };
     let is_own = own::sets(&text_of(recipe, "task")).contains(&set);
     // The names of copies in the run's folder say nothing.
-    let files = is_own.then(|| {
-        let named = || FILES.iter().flat_map(paths).collect();
-        // Runs with several seeds share their data.
-        let above = run.parent().map(|parent| parent.join(COPIES)).filter(|_| is_seed(run));
-        let found = originals(&run.join(COPIES)).or_else(|| originals(&above?));
-        found.unwrap_or_else(named)
-    });
+    let files =
+        is_own.then(|| originals(run).unwrap_or_else(|| FILES.iter().flat_map(paths).collect()));
     let files: Vec<String> = files.unwrap_or_default().into_iter().map(name).collect();
     Some(if files.is_empty() { set.to_string() } else { say::list(&files, 3) })
 }
 
-/// Returns the files that imported data were copied from; `None` if the folder has no such data.
-fn originals(folder: &Path) -> Option<Vec<String>> {
-    let text = read_text(&folder.join(import::RECORD)).ok()?;
-    let record: serde_json::Value = serde_json::from_str(&text).ok()?;
-    let lists = ["data", "valid", "test"].iter().filter_map(|part| record[*part].as_array());
-    let files = lists.flatten().chain([&record["edges"]]);
-    let files: Vec<String> = files.filter_map(|file| Some(file.as_str()?.into())).collect();
+/// Returns the files that the data of a run were copied from; `None` if it has no such data, or if
+/// their record is damaged, which is told as the state of the run.
+fn originals(run: &Path) -> Option<Vec<String>> {
+    let (_, record) = ImportRecord::of_run(run).ok().flatten()?;
+    let files = [record.data, record.valid, record.test].into_iter().flatten().chain(record.edges);
+    let files: Vec<String> = files.map(|file| file.to_string_lossy().into_owned()).collect();
     (!files.is_empty()).then_some(files)
-}
-
-/// Whether a folder is that of one seed of several.
-fn is_seed(run: &Path) -> bool {
-    run.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-"))
 }
 
 fn text_of(table: &Table, key: &str) -> String {
@@ -61,6 +48,7 @@ fn text_of(table: &Table, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::{DATA as COPIES, RECORD};
     use std::fs;
 
     #[test]
@@ -76,14 +64,14 @@ mod tests {
         let run = std::env::temp_dir().join(format!("regard-imported-{}", std::process::id()));
         fs::create_dir_all(run.join(COPIES)).unwrap();
         let record = "{\"data\":[\"/home/me/news.csv\"],\"valid\":[],\"test\":[\"x/test.csv\"]}";
-        fs::write(run.join(COPIES).join(import::RECORD), record).unwrap();
+        fs::write(run.join(COPIES).join(RECORD), record).unwrap();
         let table: Table = own.parse().unwrap();
         assert_eq!(data_of(&table, &run).as_deref(), Some("news.csv, test.csv"));
         assert_eq!(data_of(&table, &run.join("seed-0")).as_deref(), Some("news.csv, test.csv"));
         let record = "{\"data\":[\"n/nodes.csv\"],\"valid\":[],\"edges\":\"n/edges.csv\"}";
-        fs::write(run.join(COPIES).join(import::RECORD), record).unwrap();
+        fs::write(run.join(COPIES).join(RECORD), record).unwrap();
         assert_eq!(data_of(&table, &run).as_deref(), Some("nodes.csv, edges.csv"));
-        fs::write(run.join(COPIES).join(import::RECORD), "[").unwrap();
+        fs::write(run.join(COPIES).join(RECORD), "[").unwrap();
         assert_eq!(data_of(&table, &run).as_deref(), Some("b.csv, c.csv"));
         fs::remove_dir_all(&run).unwrap();
     }

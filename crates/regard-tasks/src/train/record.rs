@@ -173,7 +173,7 @@ pub fn recorded(run: &Path) -> Result<Table> {
         .map_err(|e: toml::de::Error| Error::file(&path, format!("not TOML: {}", e.message())))?;
     // Tasks that have been renamed since get their current name.
     rename(&mut recipe);
-    set_places(&mut recipe, run);
+    set_places(&mut recipe, run)?;
     let changes = match run.join(RUN).exists() || !checkpoints(run).is_empty() {
         true => {
             let notes = notes(run)?;
@@ -238,7 +238,7 @@ pub(super) fn data_files(run: &Path) -> Result<Vec<DataFile>> {
         return Ok(vec![]);
     }
     let mut files = notes(run)?.files;
-    if let Some(copies) = Copies::of(run) {
+    if let Some(copies) = Copies::of(run)? {
         files.iter_mut().for_each(|file| file.path = copies.place(&file.path));
     }
     Ok(files)

@@ -1,30 +1,25 @@
 //! The record of a run's import.
 
 use super::Reading;
-use crate::import::copies::DATA;
-use crate::import::imported::RECORD;
+use crate::import::record::{ImportRecord, RECORD};
 use regard_models::checkpoint::read_text;
 use regard_models::{Error, Result};
-use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Import of a run's data, as its folder records it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TrainedImport {
     /// Name of the task.
     pub task: String,
     /// Files that were read.
-    #[serde(default)]
     pub data: Vec<PathBuf>,
     /// Edges of a graph.
-    #[serde(default)]
     pub edges: Option<PathBuf>,
     /// How they were read.
     pub reading: Reading,
     /// Folder of the record.
-    #[serde(skip)]
     pub folder: PathBuf,
 }
 
@@ -35,23 +30,14 @@ impl TrainedImport {
     /// # Errors
     /// If the record cannot be read, or does not say how the files were read.
     pub fn of_run(run: &Path) -> Result<Option<TrainedImport>> {
-        let inside = Some(run.join(DATA));
-        let above = run.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-"));
-        let above = run.parent().filter(|_| above).map(|parent| parent.join(DATA));
-        let mut folders = [inside, above].into_iter().flatten();
-        let Some(folder) = folders.find(|folder| folder.join(RECORD).is_file()) else {
-            return Ok(None);
+        let Some((folder, record)) = ImportRecord::of_run(run)? else { return Ok(None) };
+        let ImportRecord { task, data, edges, reading, .. } = record;
+        let Some(reading) = reading else {
+            let message = "does not say how its files were read; an earlier version trained this \
+                           run: train it again";
+            return Err(Error::file(folder.join(RECORD), message));
         };
-        let path = folder.join(RECORD);
-        let text = read_text(&path)?;
-        let read = serde_json::from_str::<TrainedImport>(&text).map_err(|error| {
-            let again = match error.to_string().contains("missing field `reading`") {
-                true => "; an earlier version trained this run: train it again",
-                false => "",
-            };
-            Error::file(&path, format!("does not say how its files were read: {error}{again}"))
-        })?;
-        Ok(Some(TrainedImport { folder, ..read }))
+        Ok(Some(TrainedImport { task, data, edges, reading, folder }))
     }
 
     /// Returns a file of the user, an image or a recording, on which the model can be tried.
