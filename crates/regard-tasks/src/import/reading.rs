@@ -4,6 +4,7 @@
 //! labels. Training writes it to [`RECORD`](super::RECORD), under the key `reading`; evaluation and
 //! prediction read it back as a [`TrainedImport`].
 
+mod header;
 mod like;
 mod trained;
 

@@ -16,9 +16,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// Names of the fields of a row.
-pub(super) const CONTEXT: [&str; 5] = ["context", "paragraph", "passage", "text", "document"];
-pub(super) const QUESTION: [&str; 2] = ["question", "query"];
-pub(super) const ANSWERS: [&str; 2] = ["answers", "answer"];
+pub(in crate::import) const CONTEXT: [&str; 5] =
+    ["context", "paragraph", "passage", "text", "document"];
+pub(in crate::import) const QUESTION: [&str; 2] = ["question", "query"];
+pub(in crate::import) const ANSWERS: [&str; 2] = ["answers", "answer"];
 
 /// Names of the fields of a row: those that flags chose, or the known ones.
 pub(super) struct Fields<'a> {

@@ -4,6 +4,8 @@ mod columns;
 mod formats;
 mod spans;
 
+pub(super) use formats::{ANSWERS, CONTEXT, QUESTION};
+
 use super::examples::{
     Example, check_parts, divide, mean, part_files, percentile, skipped, text_key,
 };

@@ -1,14 +1,15 @@
 //! Tables that are read as those of a trained run were: to evaluate it, or to label their nodes.
 
 use super::edges::{self, Edges};
-use super::nodes::{self, Chosen, Nodes, PART};
+use super::nodes::{self, Chosen, ID, Nodes, PART};
 use super::{FILES, IDS, tables, write_all};
+use crate::data::choose::name;
 use crate::data::stream::Lines;
 use crate::data::{GraphData, Part};
 use crate::import::columns::{asked, known};
 use crate::import::examples::skipped;
 use crate::import::findings::{Findings, Place};
-use crate::import::reading::{Column, Purpose};
+use crate::import::reading::{Column, Purpose, Reading};
 use crate::import::{Draft, Request, importer};
 use crate::say;
 use regard_models::{Error, Result};
@@ -165,7 +166,10 @@ fn one_part(nodes: &mut Nodes, request: &Request) -> Result<Option<String>> {
 /// Chooses the columns of nodes as training did. Only labels may be missing, to predict them.
 pub(super) fn choose(first: &[String], is_json: bool, request: &Request) -> Result<Chosen, String> {
     let reading = request.like().expect("it is asked for files like those of a run");
-    let header = is_json || request.header.or(reading.header).unwrap_or(true);
+    let header = match request.header {
+        Some(given) => given,
+        None => is_json || reading.header.unwrap_or(true) || is_header(first, reading),
+    };
     let one = |role: &str| -> Result<Option<usize>, String> {
         Ok(request.recorded(role, first, is_json)?.and_then(|places| places.first().copied()))
     };
@@ -181,6 +185,24 @@ pub(super) fn choose(first: &[String], is_json: bool, request: &Request) -> Resu
     let part = known(first, &PART).filter(|column| header && is_free(column));
     let header = header.then(|| first.to_vec());
     Ok(Chosen { id, label, part, features: Some(features), header })
+}
+
+/// Whether a first row names columns, although the run was trained on a table without a header: no
+/// feature is a number or, without features, the id has a known name and the label is none.
+fn is_header(first: &[String], reading: &Reading) -> bool {
+    let cells = |role: &str| -> Vec<&String> {
+        let columns = reading.columns.get(role).into_iter().flatten();
+        columns.filter_map(|column| first.get(column.number?.checked_sub(1)?)).collect()
+    };
+    let (features, labels) = (cells("features"), cells("label"));
+    match features.is_empty() {
+        false => features.iter().all(|cell| cell.trim().parse::<f32>().is_err()),
+        true => {
+            let is_label = |cell: &&String| reading.labels.iter().any(|label| label == cell.trim());
+            cells("id").iter().all(|cell| ID.contains(&name(cell).as_str()))
+                && !labels.iter().any(is_label)
+        }
+    }
 }
 
 fn recorded<'a>(request: &'a Request, role: &str) -> Option<&'a Vec<Column>> {

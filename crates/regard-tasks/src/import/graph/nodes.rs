@@ -12,7 +12,7 @@ use regard_models::Result;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-const ID: [&str; 7] = ["id", "node_id", "node", "nodeid", "name", "key", "index"];
+pub(super) const ID: [&str; 7] = ["id", "node_id", "node", "nodeid", "name", "key", "index"];
 const LABEL: [&str; 7] = ["label", "class", "category", "topic", "labels", "target", "subject"];
 pub(super) const PART: [&str; 4] = ["part", "split", "set", "subset"];
 

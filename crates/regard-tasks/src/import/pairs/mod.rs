@@ -5,6 +5,8 @@ mod lines;
 mod parallel;
 mod tables;
 
+pub(super) use tables::is_side;
+
 use super::examples::{Example, check_parts, divide, mean, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;

@@ -214,6 +214,15 @@ fn columns(
     Err(roles::unclear(table, &roles, &example))
 }
 
+/// Whether the name of a column is that of a source, or of a target.
+pub(in crate::import) fn is_side(cell: &str, is_source: bool) -> bool {
+    let names: &[&[&str]] = match is_source {
+        true => &[&SOURCE, &TEXT, &ORIGINAL],
+        false => &[&TARGET, &SUMMARY, &TITLE, &TRANSLATION],
+    };
+    languages::of_column(cell).is_some() || names.iter().any(|names| roles::is_known(cell, names))
+}
+
 /// Note about a third column with the attribution of Tatoeba's sentences.
 fn attribution(table: &Table) -> Option<String> {
     let rows = || table.rows.iter().take(SAMPLE);

@@ -1,5 +1,6 @@
 //! Requests for files that are read as those of a run were.
 
+use super::header::is_named;
 use super::{Column, FLAGS, Purpose, Reading};
 use crate::data::Part;
 use crate::data::choose::name;
@@ -36,7 +37,7 @@ impl Request {
     ) -> Result<Option<Vec<usize>>, String> {
         let Some(reading) = self.like() else { return Ok(None) };
         let Some(columns) = reading.columns.get(role) else { return Ok(None) };
-        let by_name = is_json || (reading.header == Some(true) && self.header != Some(false));
+        let by_name = is_json || self.header.or(reading.header) == Some(true);
         // Keys of objects have names only.
         if is_json && columns.iter().any(|column| column.name.is_none()) {
             return Ok(None);
@@ -53,13 +54,13 @@ impl Request {
             (_, Some(number)) => Err(format!(
                 "has no column {number}, from which the run reads the {role}; {}{}",
                 existing(first),
-                another(role, "a number from 1")
+                another(role, "NUMBER, from 1")
             )),
             (wanted, None) => Err(format!(
                 "the run reads the {role} from the key {:?} of JSON objects; --no-header needs a \
                  number{}",
                 wanted.as_deref().unwrap_or_default(),
-                another(role, "a number from 1")
+                another(role, "NUMBER, from 1")
             )),
         };
         columns.iter().map(one).collect::<Result<_, _>>().map(Some)
@@ -82,8 +83,9 @@ impl Request {
         is_json: bool,
     ) -> Result<Cow<'_, Request>, String> {
         let Some(reading) = self.like() else { return Ok(Cow::Borrowed(self)) };
-        let by_name = is_json || (reading.header == Some(true) && self.header != Some(false));
         let mut request = self.clone();
+        let header = self.header_of(reading, first, is_json);
+        let by_name = is_json || header == Some(true);
         let mut filled = false;
         let columns = &mut request.columns;
         let slots = [
@@ -101,20 +103,37 @@ impl Request {
                 continue;
             }
             let Some(places) = self.recorded(role, first, is_json)? else { continue };
-            // A number is unambiguous; keys of objects have none, and a name may be a number.
-            let numbered =
-                !is_json && first.iter().all(|cell| cell.trim().parse::<usize>().is_err());
-            let value = |at: &usize| match by_name && !numbered {
-                true => first[*at].trim_start_matches('\u{feff}').trim().to_string(),
-                false => (at + 1).to_string(),
+            // A number is unambiguous: two columns may have one name, and a name may have a comma.
+            // Keys of objects have none, and another column may have the number as its name.
+            let value = |at: &usize| {
+                let number = (at + 1).to_string();
+                let is_taken = by_name && first.iter().any(|cell| name(cell) == number);
+                match is_json || is_taken {
+                    true => first[*at].trim_start_matches('\u{feff}').trim().to_string(),
+                    false => number,
+                }
             };
             *slot = Some(places.iter().map(value).collect::<Vec<_>>().join(","));
             filled = true;
         }
-        if filled && request.header.is_none() {
-            request.header = if is_json { Some(true) } else { reading.header };
+        if filled {
+            request.header = header;
         }
         Ok(Cow::Owned(request))
+    }
+
+    /// Whether the first row of a table is a header: as flags say, else as the training table had
+    /// one, unless the row itself shows that it is one. `None` if the importer has to look.
+    fn header_of(&self, reading: &Reading, first: &[String], is_json: bool) -> Option<bool> {
+        match self.header {
+            Some(given) => Some(given),
+            None if is_json => Some(true),
+            None if reading.header != Some(false) => reading.header,
+            None if is_named(&self.columns, first) => Some(true),
+            // A table of files: their paths show it.
+            None if reading.columns.len() < 2 => None,
+            None => Some(reading.is_header(first)),
+        }
     }
 
     /// Chooses what is evaluated: all of it or, if the data have parts, the one that was asked for,
@@ -176,7 +195,7 @@ fn existing(first: &[String]) -> String {
 /// End of a message: the flag that chooses another column, if there is one.
 fn another(role: &str, value: &str) -> String {
     match FLAGS.contains(&role) {
-        true => format!(". Choose another with --{role}: {value}"),
+        true => format!(". Choose another: --{role} {value}"),
         false => String::new(),
     }
 }

@@ -107,11 +107,7 @@ fn unknown_labels_are_an_error_or_left_out() {
 
 #[test]
 fn numbers_stay_numbers() {
-    let run = trained("r.tsv", &rows('\t', 40), |request| {
-        request.columns.text = Some("2".into());
-        request.columns.label = Some("3".into());
-        request.header = Some(false);
-    });
+    let run = without_header();
     assert_eq!(run.reading.columns["text"][0], Column { name: None, number: Some(2) });
     let (count, _) = evaluated(&run, ("a.tsv", "7\tJa\tgut\n"), |_| {}).unwrap();
     assert_eq!(count, 1);
@@ -133,4 +129,59 @@ fn a_record_of_an_earlier_version_is_an_error() {
         assert!(TrainedImport::of_run(&run.join("other")).unwrap().is_none());
         std::fs::remove_dir_all(&run).unwrap();
     });
+}
+
+/// A run whose training table had no header: texts in column 2, labels in column 3.
+fn without_header() -> TrainedImport {
+    trained("r.tsv", &rows('\t', 40), |request| {
+        request.columns.text = Some("2".into());
+        request.columns.label = Some("3".into());
+        request.header = Some(false);
+    })
+}
+
+#[test]
+fn a_header_is_no_example_even_if_training_had_none() {
+    let run = without_header();
+    let table = ("a.tsv", "nr\ttext\twertung\n7\tJa\tgut\n");
+    let (count, told) = evaluated(&run, table, |_| {}).unwrap();
+    assert_eq!(count, 1, "{told}");
+    assert!(told.contains("text: column 'text', label: column 'wertung'"), "{told}");
+    // A flag that names a column shows it too.
+    let table = ("b.tsv", "nr\tbericht\tnote\n7\tJa\tgut\n");
+    let named = |request: &mut Request| request.columns.text = Some("bericht".into());
+    let (count, told) = evaluated(&run, table, named).unwrap();
+    assert_eq!(count, 1, "{told}");
+    assert!(told.contains("text: column 'bericht', label: column 'note'"), "{told}");
+    // What cannot be told apart from an example is one with an unknown label.
+    let error = evaluated(&run, table, |_| {}).unwrap_err();
+    assert!(error.contains("line 1: the label \"note\" is not one"), "{error}");
+    let text: String = (0..40).map(|i| format!("Go {i}.\tVa {i} !\n")).collect();
+    let run = trained("p.tsv", &text, |request| request.task = "translate".into());
+    assert_eq!(run.reading.header, Some(false));
+    for (header, wanted) in [("source\ttarget\n", 1), ("en\tfr\n", 1), ("Hm.\tOh.\n", 2), ("", 1)] {
+        let text = format!("{header}Run.\tCours !\n");
+        let (count, told) = evaluated(&run, ("q.tsv", text.as_str()), |_| {}).unwrap();
+        assert_eq!(count, wanted, "{header:?}: {told}");
+    }
+}
+
+#[test]
+fn columns_with_one_name_and_names_with_commas_are_found_again() {
+    let rows = |name: &str| -> String {
+        let row = |i: usize| format!("x{i},body {i},{}\n", ["gut", "schlecht"][i % 2]);
+        format!("{name},body,label\n") + &(0..40).map(row).collect::<String>()
+    };
+    let second = |request: &mut Request| request.columns.text = Some("2".into());
+    let run = trained("d.csv", &rows("body"), second);
+    let error = evaluated(&run, ("a.csv", "body,body,label\nfilled,,gut\n"), |_| {}).unwrap_err();
+    assert!(error.contains("line 2: the text is empty"), "{error}");
+    let both = |request: &mut Request| request.columns.text = Some("1,2".into());
+    for header in ["\"title, long\"", "3"] {
+        let run = trained("c.csv", &rows(header), both);
+        let table = format!("{header},body,label\none,two,gut\n");
+        let (count, told) = evaluated(&run, ("b.csv", table.as_str()), |_| {}).unwrap();
+        assert_eq!(count, 1, "{told}");
+        assert!(told.contains("+ 'body', label: column 'label'"), "{told}");
+    }
 }

@@ -20,8 +20,8 @@ use toml::{Table as Keys, Value};
 /// Flags of the roles.
 const FLAGS: [&str; 3] = ["query", "text", "label"];
 /// Names of the columns.
-const QUERY: [&str; 4] = ["query", "question", "search", "search_term"];
-const TEXT: [&str; 5] = ["text", "passage", "document", "answer", "candidate"];
+pub(super) const QUERY: [&str; 4] = ["query", "question", "search", "search_term"];
+pub(super) const TEXT: [&str; 5] = ["text", "passage", "document", "answer", "candidate"];
 const LABEL: [&str; 5] = ["label", "relevance", "score", "relevant", "relevance_label"];
 /// Largest label.
 const MOST: f64 = 100.0;
