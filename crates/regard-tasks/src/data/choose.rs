@@ -150,15 +150,9 @@ pub fn choose(
             return Ok(like.clone());
         }
     }
-    let several = |text: &str| -> Vec<String> {
-        // A single name may have a comma in it.
-        match first.iter().any(|cell| name(cell) == name(text)) {
-            true => vec![text.to_string()],
-            false => text.split(',').map(str::to_string).collect(),
-        }
-    };
-    let texts = asked.text.as_deref().map(several);
-    let texts = texts.map(|all| all.iter().map(|one| place("text", one, first, asked)).collect());
+    let texts = asked.text.as_deref().map(|text| several(text, first));
+    let texts =
+        texts.map(|all| all.into_iter().map(|one| place("text", one, first, asked)).collect());
     let texts: Option<Vec<(usize, bool)>> = texts.transpose()?;
     let label = asked.label.as_deref().map(|one| place("label", one, first, asked));
     let label = label.transpose()?;
@@ -208,6 +202,14 @@ pub fn choose(
         return Err(format!("{text} and {label} name the same column; {}", shown(first)));
     }
     Ok(Columns { text, label, header: header.then(|| first.to_vec()) })
+}
+
+/// Splits names or numbers of columns at their commas. A single name may have a comma in it.
+pub(crate) fn several<'a>(asked: &'a str, first: &Row) -> Vec<&'a str> {
+    match first.iter().any(|cell| name(cell) == name(asked)) {
+        true => vec![asked],
+        false => asked.split(',').collect(),
+    }
 }
 
 /// Returns the index of a column that the user chose, and whether it was chosen by name.

@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 const FLAGS: [&str; 8] =
     ["text", "label", "source", "target", "query", "context", "question", "answer"];
 
+/// Roles of texts that a model reads to predict.
+pub(in crate::import) const TEXT_ROLES: [&str; 2] = ["text", "source"];
+
 /// How files were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -4,7 +4,7 @@
 use super::columns::{shown, told};
 use super::reading::Reading;
 use super::table::Table;
-use crate::data::choose::{ColumnSelection, Spelling, name, place};
+use crate::data::choose::{self, ColumnSelection, Spelling, name, place};
 use crate::say;
 
 /// Words that are left out of longer names: `source_text` is `source`.
@@ -113,11 +113,7 @@ pub(super) fn choose(
             of.push(None);
             continue;
         };
-        let single = [*value];
-        // A single name may have a comma in it.
-        let is_name = first.iter().any(|cell| name(cell) == name(value));
-        let several = *several && !is_name;
-        let values: Vec<&str> = if several { value.split(',').collect() } else { single.into() };
+        let values = if *several { choose::several(value, first) } else { vec![*value] };
         let mut columns = vec![];
         for value in values {
             let (column, named) = place(flag, value, first, &asked)?;

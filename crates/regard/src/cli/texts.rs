@@ -8,9 +8,10 @@ use anyhow::{Result, bail};
 use clap::Args;
 use regard_tasks::Error;
 use regard_tasks::data::Lines;
+use regard_tasks::import::Reading;
 use regard_tasks::import::texts::{
     FileText, FileTexts, LooksLikeTable, TextChoice, is_table_name, looks_like_table,
-    recorded_columns, recorded_numbers,
+    recorded_reading, text_names,
 };
 use regard_tasks::say;
 use std::io::{BufRead, BufReader, Read, stdin};
@@ -71,17 +72,20 @@ impl TableFlags {
 
     /// Reads the texts of a table, one for each row, and notes which columns they are in.
     pub fn read(&self, file: &Path, model: Option<&str>) -> Result<Vec<FileText>> {
-        // A run that was trained without a header knows its columns by number.
-        let numbers = match (model.map(models::called), self.columns.is_none()) {
-            (Some(Ok(models::ModelRef::Folder(run))), true) => recorded_numbers(&run),
-            _ => None,
+        let like = match (trained_reading(model), &self.columns) {
+            (Ok(like), _) => like,
+            // The record also has the separator, which is guessed without it.
+            (Err(error), Some(_)) => {
+                note(&error.to_string());
+                None
+            }
+            (Err(error), None) => bail!("{error}; --text COLUMN chooses the column"),
         };
-        let header = self.no_header || numbers.is_some();
         let choice = TextChoice {
-            columns: self.columns.as_deref().or(numbers.as_deref()),
+            columns: self.columns.as_deref(),
             flag: "text",
-            header: header.then_some(false),
-            like: trained_columns(model),
+            header: self.no_header.then_some(false),
+            like,
             keep_empty: true,
         };
         let found = match file == Path::new("-") {
@@ -102,11 +106,14 @@ impl TableFlags {
     }
 }
 
-/// Text columns of the table that a model was trained with.
-fn trained_columns(model: Option<&str>) -> Vec<String> {
+/// How the table was read that a model was trained with.
+///
+/// # Errors
+/// If the record of the run is damaged.
+fn trained_reading(model: Option<&str>) -> Result<Option<Reading>, Error> {
     match model.map(models::called) {
-        Some(Ok(models::ModelRef::Folder(run))) => recorded_columns(&run),
-        _ => vec![],
+        Some(Ok(models::ModelRef::Folder(run))) => recorded_reading(&run),
+        _ => Ok(None),
     }
 }
 
@@ -182,7 +189,11 @@ impl TextSource<'_> {
         let mut reader = BufReader::with_capacity(BUFFER, reader);
         if !lines {
             let first = reader.fill_buf().map_err(Error::io(name))?;
-            let known = trained_columns(self.model);
+            let known = trained_reading(self.model).unwrap_or_else(|error| {
+                note(&error.to_string());
+                None
+            });
+            let known = known.as_ref().map(text_names).unwrap_or_default();
             if let Some(found) = looks_like_table(first, &known, self.pairs) {
                 return Err(self.refused(name, file.as_deref(), &found));
             }

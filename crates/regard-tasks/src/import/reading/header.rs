@@ -1,6 +1,6 @@
 //! Whether a table has a header, although the table that a run was trained with had none.
 
-use super::{Column, Reading};
+use super::{Column, Reading, TEXT_ROLES};
 use crate::data::choose::{name, text_columns};
 use crate::import::request::ColumnNames;
 use crate::import::roles::is_known;
@@ -10,14 +10,21 @@ impl Reading {
     /// Whether a first row names the columns that the run reads by number. All of them must have
     /// known names: a text may be such a word too.
     pub(in crate::import) fn is_header(&self, first: &[String]) -> bool {
-        for (role, columns) in &self.columns {
-            let cell = |column: &Column| first.get(column.number?.checked_sub(1)?);
-            let is_name = |cell: &String| self.is_name(role, cell);
-            if !columns.iter().all(|column| cell(column).is_some_and(is_name)) {
-                return false;
-            }
-        }
-        !self.columns.is_empty()
+        let mut roles = self.columns.keys();
+        !self.columns.is_empty() && roles.all(|role| self.names_role(role, first))
+    }
+
+    /// As [`Reading::is_header`], of the texts that a model reads to predict.
+    pub(in crate::import) fn names_texts(&self, first: &[String]) -> bool {
+        let role = TEXT_ROLES.into_iter().find(|role| self.columns.contains_key(*role));
+        role.is_some_and(|role| self.names_role(role, first))
+    }
+
+    fn names_role(&self, role: &str, first: &[String]) -> bool {
+        let cell = |column: &Column| first.get(column.number?.checked_sub(1)?);
+        let is_name = |cell: &String| self.is_name(role, cell);
+        let mut columns = self.columns.get(role).into_iter().flatten();
+        columns.all(|column| cell(column).is_some_and(is_name))
     }
 
     fn is_name(&self, role: &str, cell: &str) -> bool {

@@ -14,7 +14,7 @@ mod tests;
 pub use sniff::{LooksLikeTable, looks_like_table};
 
 use super::findings::{Findings, Severity};
-use super::reading::{Column, Reading, TrainedImport};
+use super::reading::{Column, Reading, TEXT_ROLES, TrainedImport};
 use super::roles::first_row;
 use super::table::{Form, Table, end};
 use crate::data::choose::{self, ColumnSelection, Spelling, is_header, shown, text_columns};
@@ -70,9 +70,9 @@ pub struct TextChoice<'a> {
     pub flag: &'static str,
     /// Whether the first row of a table names its columns; `None` to detect it.
     pub header: Option<bool>,
-    /// Columns that are taken if nothing is chosen and the table has all of them, such as those
-    /// that a model was trained with.
-    pub like: Vec<String>,
+    /// How the table was read that a model was trained with: its text columns are taken if nothing
+    /// is chosen and the table has them.
+    pub like: Option<Reading>,
     /// Whether empty lines and cells are kept.
     pub keep_empty: bool,
 }
@@ -82,30 +82,27 @@ pub fn is_table_name(path: &Path) -> bool {
     TABLES.contains(&end(path).as_str())
 }
 
-/// Names of the text columns of the table that a run was trained with, as its record says; empty
-/// if it was trained with no table, or with one without a header.
-pub fn recorded_columns(run: &Path) -> Vec<String> {
-    let Some(reading) = recorded(run) else { return vec![] };
-    let names = text_roles(&reading).map(|column| column.name.clone());
+/// Returns how a run read the table that it was trained with; `None` if it was trained with no table
+/// of texts. The folder may be that of its model.
+///
+/// # Errors
+/// If the record of the run is damaged, or of an earlier version.
+pub fn recorded_reading(run: &Path) -> Result<Option<Reading>> {
+    let reading = TrainedImport::of_run(run)?.map(|trained| trained.reading);
+    // The columns of words in files of taggers are none of texts.
+    let is_table = |reading: &Reading| !["conll", "conllu"].contains(&reading.format.as_str());
+    Ok(reading.filter(|reading| is_table(reading) && !text_roles(reading).is_empty()))
+}
+
+/// Returns the names of the text columns of the training table; empty if it had no header.
+pub fn text_names(reading: &Reading) -> Vec<String> {
+    let names = text_roles(reading).iter().map(|column| column.name.clone());
     names.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Numbers of these columns from 1, separated by commas, if the table had no header.
-pub fn recorded_numbers(run: &Path) -> Option<String> {
-    let reading = recorded(run).filter(|reading| reading.header == Some(false))?;
-    let numbers = text_roles(&reading).map(|column| Some(column.number?.to_string()));
-    let numbers = numbers.collect::<Option<Vec<_>>>()?;
-    (!numbers.is_empty()).then(|| numbers.join(","))
-}
-
-fn recorded(run: &Path) -> Option<Reading> {
-    let mut folders = [Some(run), run.parent()].into_iter().flatten();
-    folders.find_map(|folder| Some(TrainedImport::of_run(folder).ok().flatten()?.reading))
-}
-
-fn text_roles(reading: &Reading) -> impl Iterator<Item = &Column> {
-    let columns = ["text", "source"].into_iter().find_map(|role| reading.columns.get(role));
-    columns.into_iter().flatten()
+fn text_roles(reading: &Reading) -> &[Column] {
+    let columns = TEXT_ROLES.into_iter().find_map(|role| reading.columns.get(role));
+    columns.map_or(&[], Vec::as_slice)
 }
 
 impl FileTexts {
@@ -145,7 +142,8 @@ impl FileTexts {
             found.lines(&mut Lines::new(&mut reader, name), choice)?;
         } else {
             let mut findings = Findings::new(false);
-            let form = Form { kind: &kind, like: None };
+            let like = choice.like.as_ref().and_then(|reading| reading.separator);
+            let form = Form { kind: &kind, like };
             let table = Table::of(form, &mut reader, name, &mut findings)?;
             found.of_table(table, choice, findings)?;
         }
@@ -239,19 +237,18 @@ fn text_columns_of(table: &Table, choice: &TextChoice) -> Result<TextColumns, St
             spelling: Spelling::Flags,
             ..ColumnSelection::default()
         };
-        let places = asked.split(',').map(|one| choose::place(flag, one, first, &selection));
+        let names = choose::several(asked, first);
+        let places = names.iter().map(|one| choose::place(flag, one, first, &selection));
         let places = places.collect::<Result<Vec<_>, _>>()?;
         let by_name = places.iter().any(|(_, by_name)| *by_name);
         let has_header = given.unwrap_or_else(|| by_name || is_header(&table.sample(SAMPLE)));
         return Ok(TextColumns { at: places.into_iter().map(|(at, _)| at).collect(), has_header });
     }
+    let found = choice.like.as_ref().map(|like| trained(like, first, given));
+    if let Some(found) = found.transpose()?.flatten() {
+        return Ok(found);
+    }
     if given != Some(false) {
-        let find =
-            |name: &String| first.iter().position(|cell| choose::name(cell) == choose::name(name));
-        let like: Option<Vec<usize>> = choice.like.iter().map(find).collect();
-        if let Some(at) = like.filter(|like| !like.is_empty()) {
-            return Ok(TextColumns { at, has_header: true });
-        }
         let at = text_columns(first);
         // A text may be such a word too: then other rows have it in this column.
         let is_header = || table.rows.len() < 2 || is_header(&table.sample(SAMPLE));
@@ -276,6 +273,45 @@ fn text_columns_of(table: &Table, choice: &TextChoice) -> Result<TextColumns, St
             shown(first)
         )),
     }
+}
+
+/// Text columns of the training table: by their names or, if it had no header, by their numbers.
+/// `None` if the table lacks the names: others may be clear.
+fn trained(
+    like: &Reading,
+    first: &[String],
+    given: Option<bool>,
+) -> Result<Option<TextColumns>, String> {
+    let columns = text_roles(like);
+    let is_numbered = like.header == Some(false) && given != Some(true);
+    if is_numbered || given == Some(false) {
+        let place = |column: &Column| {
+            let number = column.number?;
+            Some(match (1..=first.len()).contains(&number) {
+                true => Ok(number - 1),
+                false => Err(format!(
+                    "has no column {number}, from which the model reads its texts; {}. Choose \
+                     another: --text NUMBER, from 1",
+                    shown(first)
+                )),
+            })
+        };
+        let Some(places) = columns.iter().map(place).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let at = places.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let has_header = given.unwrap_or_else(|| like.names_texts(first));
+        return Ok(Some(TextColumns { at, has_header }));
+    }
+    let find = |column: &Column| {
+        let wanted = choose::name(column.name.as_deref()?);
+        let is_it = |at: &usize| first.get(*at).is_some_and(|cell| choose::name(cell) == wanted);
+        // Two columns may have one name.
+        let same = column.number.and_then(|number| number.checked_sub(1)).filter(is_it);
+        same.or_else(|| (0..first.len()).find(is_it))
+    };
+    let at = columns.iter().map(find).collect::<Option<Vec<_>>>();
+    Ok(at.map(|at| TextColumns { at, has_header: true }))
 }
 
 /// Makes the first error of a table the error of the command.

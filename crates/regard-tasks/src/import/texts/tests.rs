@@ -143,38 +143,83 @@ fn chosen_columns_make_any_name_a_table_and_empty_cells_can_be_kept() {
     // A number does not make a header a text: numbers below it show what it is.
     let (column, texts) = found("x.csv", "nr,wort\n1,a\n2,b\n", Some("2"));
     assert_eq!((column.as_deref(), texts.len()), (Some("wort"), 2));
-    // The columns of the training come before known names.
-    let like = vec!["wort".to_string()];
-    let choice = TextChoice { flag: "text", like, ..TextChoice::default() };
-    let all = FileTexts::read(&b"text,Wort\na,b\n"[..], "x.csv", &choice).unwrap();
-    assert_eq!((all.column.as_deref(), all.texts[0].text.as_str()), (Some("Wort"), "b"));
+    // A single name may have a comma in it.
+    let (column, texts) = found("x.csv", "nr,\"titel, lang\"\n1,a\n", Some("Titel, lang"));
+    assert_eq!((column.as_deref(), texts.len()), (Some("titel, lang"), 1));
+}
+
+/// How a run read a table; columns are names with numbers.
+fn reading(header: bool, columns: &[(&str, usize)]) -> Reading {
+    let column = |(name, number): &(&str, usize)| {
+        let name = if header { format!("{name:?}") } else { "null".into() };
+        format!("{{\"name\": {name}, \"number\": {number}}}")
+    };
+    let columns: Vec<String> = columns.iter().map(column).collect();
+    let text = format!(
+        "{{\"format\": \"table\", \"header\": {header}, \"separator\": \";\", \
+         \"columns\": {{\"text\": [{}]}}}}",
+        columns.join(", ")
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_table_is_read_as_that_of_the_training() {
+    let read = |like: Reading, header: Option<bool>, text: &str| {
+        let like = Some(like);
+        let choice = TextChoice { flag: "text", header, like, ..TextChoice::default() };
+        let all = FileTexts::read(text.as_bytes(), "x.csv", &choice).map_err(|e| e.to_string())?;
+        let texts: Vec<String> = all.texts.into_iter().map(|text| text.text).collect();
+        Ok::<_, String>((all.column.unwrap(), texts.join("|")))
+    };
+    let found = |column: &str, texts: &str| Ok((column.to_string(), texts.to_string()));
+    // By name, before known names; the second of two columns with one name.
+    let wort = || reading(true, &[("wort", 2)]);
+    assert_eq!(read(wort(), None, "text;Wort\na;b\n"), found("Wort", "b"));
+    assert_eq!(read(wort(), None, "wort;wort\na;b\n"), found("wort", "b"));
+    assert_eq!(read(wort(), None, "id;text\n1;b\n"), found("text", "b"));
+    // Without a header by number, and with the separator of the training.
+    let second = || reading(false, &[("", 2)]);
+    assert_eq!(read(second(), None, "a, b, c;d\ne;f\n"), found("2", "d|f"));
+    assert_eq!(read(second(), None, "id;text\n1;b\n"), found("text", "b"));
+    assert_eq!(read(wort(), Some(false), "a;b\nc;d\n"), found("2", "b|d"));
+    let error = read(reading(false, &[("", 3)]), None, "a;b\n").unwrap_err();
+    assert!(error.contains("has no column 3, from which the model reads"), "{error}");
 }
 
 #[test]
 fn columns_of_a_run_are_found_in_its_record() {
     let run = std::env::temp_dir().join(format!("regard-recorded-{}", std::process::id()));
     std::fs::create_dir_all(run.join("data")).unwrap();
+    let write = |text: &str| std::fs::write(run.join("data").join("import.json"), text).unwrap();
     let column = |name: &str| format!("{{\"name\": {name}, \"number\": 1}}");
     let [a, b, none] = ["\"a\"", "\"b\"", "null"].map(column);
     for (columns, wanted) in [
-        (format!("{{\"text\": [{a}, {b}], \"label\": [{b}]}}"), &["a", "b"][..]),
-        (format!("{{\"source\": [{b}], \"target\": [{a}]}}"), &["b"]),
-        (format!("{{\"text\": [{none}]}}"), &[]),
-        ("{}".to_string(), &[]),
+        (format!("{{\"text\": [{a}, {b}], \"label\": [{b}]}}"), Some(&["a", "b"][..])),
+        (format!("{{\"source\": [{b}], \"target\": [{a}]}}"), Some(&["b"][..])),
+        (format!("{{\"text\": [{none}]}}"), Some(&[][..])),
+        ("{}".to_string(), None),
     ] {
         let record = format!("{{\"task\": \"x\", \"reading\": {{\"columns\": {columns}}}}}");
-        std::fs::write(run.join("data").join("import.json"), &record).unwrap();
-        assert_eq!(recorded_columns(&run), wanted, "{record}");
+        write(&record);
         // The folder of the model is inside of that of the run.
-        assert_eq!(recorded_columns(&run.join("model")), wanted, "{record}");
+        for folder in [run.clone(), run.join("model")] {
+            let names = recorded_reading(&folder).unwrap().map(|reading| text_names(&reading));
+            let wanted: Option<Vec<String>> =
+                wanted.map(|names| names.iter().map(|name| name.to_string()).collect());
+            assert_eq!(names, wanted, "{record}");
+        }
     }
-    let reading = format!("{{\"header\": false, \"columns\": {{\"text\": [{none}, {none}]}}}}");
-    let record = format!("{{\"task\": \"x\", \"reading\": {reading}}}");
-    assert_eq!(recorded_numbers(&run), None);
-    std::fs::write(run.join("data").join("import.json"), record).unwrap();
-    assert_eq!(recorded_numbers(&run).as_deref(), Some("1,1"));
+    // The words of a tagger are no texts.
+    write(&format!(
+        "{{\"reading\": {{\"format\": \"conll\", \"columns\": {{\"text\": [{none}]}}}}}}"
+    ));
+    assert!(recorded_reading(&run).unwrap().is_none());
+    write("{\"task\": ");
+    let error = recorded_reading(&run).unwrap_err().to_string();
+    assert!(error.contains("import.json: is damaged"), "{error}");
     std::fs::remove_dir_all(&run).unwrap();
-    assert!(recorded_columns(&run).is_empty());
+    assert!(recorded_reading(&run).unwrap().is_none());
 }
 
 fn seen(text: &str) -> Option<String> {
