@@ -3,7 +3,7 @@
 use super::examples::{check_known, check_parts, divide};
 use super::findings::{Findings, Place};
 use super::media::{self, Example, Found, Item, Media};
-use super::reading::Reading;
+use super::reading::{Reading, part_told};
 use super::{DataSize, Draft, Request, split_line};
 use crate::classify_image::resize;
 use crate::data::{Image, idx, sets};
@@ -81,7 +81,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         let need = format!("need a multiple of {MULTIPLE} from {least} to {most}");
         return Err(Error::invalid(format!("--image-size: got {side}, {need}")));
     }
-    let Some(Found { parts, held, told, reading, note, .. }) =
+    let Some(Found { parts, held, told, reading, chosen, test: given_test, .. }) =
         media::find(request, &IMAGES, findings)?
     else {
         return Ok(None);
@@ -100,8 +100,9 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(None);
     }
     if let Some(like) = request.like() {
-        let summary = Vec::from_iter([told].into_iter().chain(note));
-        return Ok(Some(whole(train, side, like, summary, findings)));
+        let summary = Vec::from_iter([told].into_iter().chain(chosen.map(part_told)));
+        let draft = whole(train, side, like, summary, findings);
+        return Ok(Some(Draft { chosen, ..draft }));
     }
     media::check_labels(&train, findings);
     media::contradictions([&train, &valid, &test], findings);
@@ -162,6 +163,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
             colour: Some(channels == 3),
             ..reading.with_labels(names)
         },
+        chosen: None,
+        test: given_test,
     }))
 }
 

@@ -7,7 +7,7 @@ use crate::evaluation::EvaluationData;
 use crate::train::{LOCK, Lock};
 use regard_models::{Error, Result, checkpoint};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// The user's data, read and checked.
@@ -22,6 +22,10 @@ pub struct Import {
     pub parts: [usize; 3],
     /// Sizes from which a recipe is chosen.
     pub size: DataSize,
+    /// Part that is evaluated, if the data have parts; `None` to train, or if all is evaluated.
+    pub chosen: Option<Part>,
+    /// Files that were read, as far as they are tables or texts.
+    pub read: Vec<PathBuf>,
     pub(super) keys: Table,
     pub(super) files: Vec<(&'static str, &'static str)>,
     pub(super) write: WriteParts,
@@ -46,6 +50,10 @@ pub(crate) struct Draft {
     pub write: WriteParts,
     /// How the files were read.
     pub reading: Reading,
+    /// Part that is evaluated, if the data have parts.
+    pub chosen: Option<Part>,
+    /// Files or folders of the test part that was given.
+    pub test: Vec<PathBuf>,
 }
 
 impl Draft {
@@ -57,9 +65,29 @@ impl Draft {
         file: &'static str,
         write: WriteParts,
     ) -> Draft {
-        let (parts, files) = ([0, 0, count], vec![(EVALUATED, file)]);
-        let (size, keys, reading) = (DataSize::default(), Table::new(), Reading::default());
-        Draft { task, summary, parts, size, keys, files, write, reading }
+        let draft = Draft::new(task, summary, [0, 0, count], write);
+        Draft { files: vec![(EVALUATED, file)], ..draft }
+    }
+
+    /// Parts with these numbers of examples, without anything else.
+    pub fn new(
+        task: &'static str,
+        summary: Vec<String>,
+        parts: [usize; 3],
+        write: WriteParts,
+    ) -> Draft {
+        Draft {
+            task,
+            summary,
+            parts,
+            size: DataSize::default(),
+            keys: Table::new(),
+            files: vec![],
+            write,
+            reading: Reading::default(),
+            chosen: None,
+            test: vec![],
+        }
     }
 }
 

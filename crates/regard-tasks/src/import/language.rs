@@ -2,7 +2,7 @@
 
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;
-use super::reading::Reading;
+use super::reading::{Reading, part_told};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced};
 use crate::data::Part;
 use crate::data::stream::Lines;
@@ -41,13 +41,14 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         let characters = say::many(count, "character");
         let told = format!("{}: {characters}", say::many(files.train.len(), "file"));
         let mut summary = vec![told];
-        summary.extend(files.note);
+        summary.extend(files.chosen.map(part_told));
         let file = "test.txt";
         let write =
             move |folder: &Path| checkpoint::write_file(&folder.join(file), text.as_bytes());
-        return Ok(Some(Draft::to_evaluate("generate", summary, count, file, Box::new(write))));
+        let draft = Draft::to_evaluate("generate", summary, count, file, Box::new(write));
+        return Ok(Some(Draft { chosen: files.chosen, ..draft }));
     }
-    let held = files.held_out();
+    let (held, given_test) = (files.held_out(), files.test.clone());
     // Held out of the end of each file, so that every file is in every part.
     let mut all = [String::new(), valid.concat(), test.concat()];
     for text in &train {
@@ -115,7 +116,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         })
     };
     let (task, write, reading) = ("generate", Box::new(write), Reading::of("text"));
-    Ok(Some(Draft { task, summary, parts, size, keys, files, write, reading }))
+    let draft = Draft::new(task, summary, parts, write);
+    Ok(Some(Draft { size, keys, files, reading, test: given_test, ..draft }))
 }
 
 /// Sentence about the sizes of the parts: held out are the ends of the files.

@@ -74,42 +74,53 @@ pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
         findings.error("no examples", Place::whole(path), "has no example");
     }
     if let (Some(draft), true) = (&mut draft, request.data.iter().any(|path| path.is_dir())) {
-        draft.summary.extend(files_line(files));
+        draft.summary.extend(files_line(&files));
     }
     if let (Some(draft), true) = (&mut draft, task != request.task) {
         draft.summary.insert(0, format!("the data are for the task {task}, which is trained"));
     }
     let import = draft.filter(|_| !findings.has_errors()).map(|draft| {
-        let Draft { task, summary, parts, size, keys, files, write, reading } = draft;
-        let record = ImportRecord::default();
-        let import = Import { task, summary, parts, size, keys, files, write, record };
-        Import { record: record_of(request, &import, reading), ..import }
+        let record = record_of(request, &draft);
+        let Draft { task, summary, parts, size, keys, files: names, write, chosen, .. } = draft;
+        Import {
+            task,
+            summary,
+            parts,
+            size,
+            chosen,
+            read: files,
+            keys,
+            files: names,
+            write,
+            record,
+        }
     });
     Ok((import, findings))
 }
 
 /// Record of where the data come from.
-fn record_of(request: &Request, import: &Import, reading: Reading) -> ImportRecord {
+fn record_of(request: &Request, draft: &Draft) -> ImportRecord {
     let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let all = |paths: &[PathBuf]| paths.iter().map(whole).collect();
     ImportRecord {
-        task: import.task.into(),
+        task: draft.task.into(),
         folder: PathBuf::new(),
         data: all(&request.data),
         valid: all(&request.valid),
         test: all(&request.test),
         edges: request.edges.as_ref().map(whole),
         seed: request.seed,
-        parts: import.parts,
-        summary: import.summary.clone(),
-        reading: Some(reading),
+        parts: draft.parts,
+        summary: draft.summary.clone(),
+        held_out: all(&draft.test),
+        reading: Some(draft.reading.clone()),
     }
 }
 
 /// Sentence about the files of a folder that were read.
-fn files_line(files: Vec<PathBuf>) -> Option<String> {
+fn files_line(files: &[PathBuf]) -> Option<String> {
     let mut names: Vec<String> = vec![];
-    for file in &files {
+    for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !names.contains(&name) {
             names.push(name);

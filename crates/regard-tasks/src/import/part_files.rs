@@ -29,8 +29,8 @@ pub(crate) struct PartFiles {
     pub train: Vec<PathBuf>,
     pub valid: Vec<PathBuf>,
     pub test: Vec<PathBuf>,
-    /// Sentence about the part that is evaluated, if the data have parts.
-    pub note: Option<String>,
+    /// Part that is evaluated, if the data have parts.
+    pub chosen: Option<Part>,
 }
 
 impl PartFiles {
@@ -108,8 +108,8 @@ impl PartFiles {
         }
         if request.like().is_some() {
             let PartFiles { train, valid, test, .. } = found;
-            let (train, note) = request.one_part([train, valid, test])?;
-            return Ok(PartFiles { train, note, ..PartFiles::default() });
+            let (train, chosen) = request.one_part([train, valid, test])?;
+            return Ok(PartFiles { train, chosen, ..PartFiles::default() });
         }
         Ok(found)
     }

@@ -279,6 +279,8 @@ mod tests {
             summary: vec![],
             parts: [0; 3],
             size,
+            chosen: None,
+            read: vec![],
             keys: Table::new(),
             files: match task {
                 "translate" => vec![("folder", "")],

@@ -8,6 +8,7 @@ mod header;
 mod like;
 mod trained;
 
+pub(super) use like::part_told;
 pub use trained::TrainedImport;
 
 use super::table::Table;

@@ -26,6 +26,8 @@ pub(crate) struct ImportRecord {
     pub seed: u64,
     pub parts: [usize; 3],
     pub summary: Vec<String>,
+    /// Files or folders of the test part that was given, by a flag or by their names in a folder.
+    pub held_out: Vec<PathBuf>,
     /// `None` in records of earlier versions.
     pub reading: Option<Reading>,
 }

@@ -3,7 +3,7 @@
 use super::examples::{check_known, check_parts, divide};
 use super::findings::Findings;
 use super::media::{self, Example, Found, Item, Media};
-use super::reading::Reading;
+use super::reading::{Reading, part_told};
 use super::{ColumnNames, DataSize, Draft, Request, is_unspaced, split_line, units};
 use crate::audio::wav;
 use crate::data::sets;
@@ -63,7 +63,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         ));
     }
     let request = &recorded(request);
-    let Some(Found { parts, held, by_folder, told, reading, note }) =
+    let Some(Found { parts, held, by_folder, told, reading, chosen, test: given_test }) =
         media::find(request, &RECORDINGS, findings)?
     else {
         return Ok(None);
@@ -73,8 +73,9 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(None);
     }
     if let Some(like) = request.like() {
-        let summary = Vec::from_iter([told].into_iter().chain(note));
-        return Ok(Some(whole(train, like, summary, findings)));
+        let summary = Vec::from_iter([told].into_iter().chain(chosen.map(part_told)));
+        let draft = whole(train, like, summary, findings);
+        return Ok(Some(Draft { chosen, ..draft }));
     }
     let (labelled, why) = has_labels(request, by_folder, &train);
     match labelled {
@@ -132,6 +133,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         files,
         write: Box::new(write),
         reading: described(reading, names_of_labels),
+        chosen: None,
+        test: given_test,
     }))
 }
 

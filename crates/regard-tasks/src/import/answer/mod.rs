@@ -10,7 +10,7 @@ use super::examples::{
     Example, check_parts, divide, mean, part_files, percentile, skipped, text_key,
 };
 use super::findings::{Findings, Place};
-use super::reading::Reading;
+use super::reading::{Reading, part_told};
 use super::table::end;
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
 use crate::data::Part;
@@ -102,16 +102,17 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         let paragraphs = say::many(all.len(), "paragraph");
         let mut summary =
             vec![told, format!("{} about {paragraphs}", say::many(count, "question"))];
-        summary.extend(files.note);
+        summary.extend(files.chosen.map(part_told));
         summary.extend(skipped(findings));
         let file = "test.json";
         let write = move |folder: &Path| write_part(&folder.join(file), &all);
-        return Ok(Some(Draft::to_evaluate("answer", summary, count, file, Box::new(write))));
+        let draft = Draft::to_evaluate("answer", summary, count, file, Box::new(write));
+        return Ok(Some(Draft { chosen: files.chosen, ..draft }));
     }
     let titles: HashSet<&str> = all[0].iter().map(|paragraph| paragraph.title.as_str()).collect();
     let by_article = titles.iter().filter(|title| !title.is_empty()).count() >= ARTICLES;
     all[0].iter_mut().for_each(|paragraph| paragraph.by_article = by_article);
-    let held = files.held_out();
+    let (held, given_test) = (files.held_out(), files.test.clone());
     let all = divide(all, false, held, request.seed, findings);
     check_parts(&all, 2, held, findings);
     let sizes = all.each_ref().map(|part| questions(part).count());
@@ -162,7 +163,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     };
     let (task, write) = ("answer", Box::new(write));
     let reading = reading.unwrap_or_else(|| Reading::of("squad"));
-    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
+    let draft = Draft::new(task, summary, sizes, write);
+    Ok(Some(Draft { size, keys, files, reading, test: given_test, ..draft }))
 }
 
 fn questions(part: &[Paragraph]) -> impl Iterator<Item = (&Paragraph, &Question)> {

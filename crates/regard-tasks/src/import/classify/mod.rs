@@ -4,7 +4,7 @@ mod labels;
 
 use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
-use super::reading::Reading;
+use super::reading::{Reading, part_told};
 use super::table::{Table, is_table};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
 use crate::data::Part;
@@ -70,11 +70,11 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     }
     let Read { columns, reading } = columns;
     if let Some(like) = request.like() {
-        return Ok(Some(whole(train, &columns, like, files.note, findings)));
+        return Ok(Some(whole(train, &columns, like, files.chosen, findings)));
     }
     check_labels(&columns, &train, findings);
     contradictions([&train, &valid, &test], findings);
-    let held = files.held_out();
+    let (held, given_test) = (files.held_out(), files.test.clone());
     let all = divide([train, valid, test], true, held, request.seed, findings);
     check_known(&all, findings);
     check_parts(&all, 2, held, findings);
@@ -119,6 +119,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         files,
         write: Box::new(write),
         reading,
+        chosen: None,
+        test: given_test,
     }))
 }
 
@@ -127,7 +129,7 @@ fn whole(
     mut all: Vec<Example>,
     columns: &Columns,
     like: &Reading,
-    note: Option<String>,
+    chosen: Option<Part>,
     findings: &mut Findings,
 ) -> Draft {
     all.retain(|example| {
@@ -142,11 +144,12 @@ fn whole(
     let counts: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
     let told = format!("{}; {}", columns.told(), named(&counts));
     let mut summary = vec![told, say::many(all.len(), "text")];
-    summary.extend(note);
+    summary.extend(chosen.map(part_told));
     summary.extend(skipped(findings));
     let (count, file) = (all.len(), "test.jsonl");
     let write = move |folder: &Path| write_lines(&folder.join(file), &all);
-    Draft::to_evaluate("classify", summary, count, file, Box::new(write))
+    let draft = Draft::to_evaluate("classify", summary, count, file, Box::new(write));
+    Draft { chosen, ..draft }
 }
 
 fn percentile(lengths: &[usize], percent: usize) -> usize {

@@ -9,7 +9,7 @@ use crate::data::{GraphData, Part};
 use crate::import::columns::{asked, known};
 use crate::import::examples::skipped;
 use crate::import::findings::{Findings, Place};
-use crate::import::reading::{Column, Purpose, Reading};
+use crate::import::reading::{Column, Purpose, Reading, part_told};
 use crate::import::{Draft, Request, importer};
 use crate::say;
 use regard_models::{Error, Result};
@@ -67,7 +67,7 @@ pub(super) fn evaluate(
 ) -> Result<Option<Draft>> {
     let Some((mut nodes, edges)) = both(nodes, edges, request, findings)? else { return Ok(None) };
     unknown_labels(&mut nodes, request, findings);
-    let note = one_part(&mut nodes, request)?;
+    let chosen = one_part(&mut nodes, request)?;
     let count = nodes.all.iter().filter(|node| node.part.is_some()).count();
     if count == 0 {
         let message = "no node has a label to compare with";
@@ -76,11 +76,11 @@ pub(super) fn evaluate(
     }
     let mut summary = told(&nodes, &edges);
     summary.push(say::many(count, "label"));
-    summary.extend(note);
+    summary.extend(chosen.map(part_told));
     summary.extend(skipped(findings));
     let write = move |folder: &Path| write_all(folder, &nodes, &edges);
     let draft = Draft::to_evaluate("classify-graph", summary, count, "", Box::new(write));
-    Ok(Some(Draft { files: FILES.to_vec(), ..draft }))
+    Ok(Some(Draft { files: FILES.to_vec(), chosen, ..draft }))
 }
 
 fn told(nodes: &Nodes, edges: &Edges) -> Vec<String> {
@@ -146,8 +146,8 @@ fn unknown_labels(nodes: &mut Nodes, request: &Request, findings: &mut Findings)
 }
 
 /// Puts the labelled nodes into the test part: all of them or, if the table has parts, those of one
-/// part. Returns a sentence about it.
-fn one_part(nodes: &mut Nodes, request: &Request) -> Result<Option<String>> {
+/// part, which is returned.
+fn one_part(nodes: &mut Nodes, request: &Request) -> Result<Option<Part>> {
     let mut parts = [vec![], vec![], vec![]];
     let all = nodes.all.iter().enumerate();
     for (at, node) in all.filter(|(_, node)| node.label.is_some()) {
@@ -157,10 +157,10 @@ fn one_part(nodes: &mut Nodes, request: &Request) -> Result<Option<String>> {
             (true, None) => {}
         }
     }
-    let (chosen, note) = request.one_part(parts)?;
+    let (places, chosen) = request.one_part(parts)?;
     nodes.all.iter_mut().for_each(|node| node.part = None);
-    chosen.into_iter().for_each(|at| nodes.all[at].part = Some(Part::Test));
-    Ok(note)
+    places.into_iter().for_each(|at| nodes.all[at].part = Some(Part::Test));
+    Ok(chosen)
 }
 
 /// Chooses the columns of nodes as training did. Only labels may be missing, to predict them.

@@ -98,6 +98,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         files: FILES.to_vec(),
         write: Box::new(write),
         reading,
+        chosen: None,
+        test: vec![],
     }))
 }
 

@@ -17,6 +17,7 @@ use super::findings::{Findings, Place};
 use super::parts::HeldOut;
 use super::reading::Reading;
 use super::{Request, table};
+use crate::data::Part;
 use regard_attention::pool;
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -101,8 +102,10 @@ pub(super) struct Found {
     pub told: String,
     /// How the files were read.
     pub reading: Reading,
-    /// Sentence about the part that is evaluated, if the data have parts.
-    pub note: Option<String>,
+    /// Part that is evaluated, if the data have parts.
+    pub chosen: Option<Part>,
+    /// Files or folders of the test part that was given.
+    pub test: Vec<PathBuf>,
 }
 
 /// Finds the files of a request. `None` if there are none for training.
@@ -120,7 +123,8 @@ pub(super) fn find(
         by_folder: true,
         told: String::new(),
         reading: Reading::of("folders"),
-        note: None,
+        chosen: None,
+        test: vec![],
     };
     let mut all: [Vec<PathBuf>; 3] = [vec![], request.valid.clone(), request.test.clone()];
     for path in &request.data {
@@ -141,9 +145,10 @@ pub(super) fn find(
         all.iter_mut().zip(inside).for_each(|(all, paths)| all.extend(paths));
     }
     if request.like().is_some() {
-        let (chosen, note) = request.one_part(all)?;
-        (all, found.note) = ([chosen, vec![], vec![]], note);
+        let (paths, chosen) = request.one_part(all)?;
+        (all, found.chosen) = ([paths, vec![], vec![]], chosen);
     }
+    found.test = all[2].clone();
     found.held = HeldOut { valid: all[1].is_empty(), test: all[2].is_empty() };
     for (part, paths) in all.iter().enumerate() {
         for path in paths {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// Reads the files.
 pub(super) fn read(files: Files, findings: &mut Findings) -> Result<Corpus> {
-    let Files { parts, ends, told, note } = files;
+    let Files { parts, ends, told, chosen } = files;
     let held = HeldOut { valid: parts[1].is_empty(), test: parts[2].is_empty() };
     let mut all = [vec![], vec![], vec![]];
     for (files, part) in parts.iter().zip(&mut all) {
@@ -25,8 +25,9 @@ pub(super) fn read(files: Files, findings: &mut Findings) -> Result<Corpus> {
     let flags = ends.clone();
     let languages = Some(ends.clone());
     let reading = Reading { languages, ..Reading::of("parallel") };
-    let notes = Vec::from_iter(note);
-    Ok(Corpus { parts: all, held, ends, flags, told, notes, reading })
+    let test = parts[2].iter().flat_map(|(source, target)| [source.clone(), target.clone()]);
+    let test = test.collect();
+    Ok(Corpus { parts: all, held, ends, flags, told, note: None, chosen, test, reading })
 }
 
 /// Lines of a file without empty ones at its end; `None` for a line that was noted.

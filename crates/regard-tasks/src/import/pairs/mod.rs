@@ -10,12 +10,13 @@ pub(super) use tables::is_side;
 use super::examples::{Example, check_parts, divide, mean, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;
-use super::reading::Reading;
+use super::reading::{Reading, part_told};
 use super::{DataSize, Draft, Request, is_unspaced, split_line, units};
+use crate::data::Part;
 use crate::say;
 use regard_models::{Result, checkpoint};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use toml::{Table as Keys, Value};
 
@@ -65,7 +66,12 @@ struct Corpus {
     flags: [String; 2],
     /// Sentence about the columns or files.
     told: String,
-    notes: Vec<String>,
+    /// Sentence about columns that are not read.
+    note: Option<String>,
+    /// Part that is evaluated, if the data have parts.
+    chosen: Option<Part>,
+    /// Files of the test part that was given.
+    test: Vec<PathBuf>,
     reading: Reading,
 }
 
@@ -84,16 +90,15 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         Some(files) => Some(lines::read(files, findings)?),
         None => tables::read(request, kind, findings)?,
     };
-    let Some(Corpus { parts, held, ends, flags, told, notes, reading }) = corpus else {
-        return Ok(None);
-    };
+    let Some(corpus) = corpus else { return Ok(None) };
+    let Corpus { parts, held, ends, flags, told, note, chosen, test, reading } = corpus;
     let Some(first) = parts[0].first() else { return Ok(None) };
     let mut summary = vec![format!(
         "{told}; first: '{}' → '{}'",
         say::short(&first.source, 40),
         say::short(&first.target, 40)
     )];
-    summary.extend(notes);
+    summary.extend(chosen.map(part_told).into_iter().chain(note));
     if request.like().is_some() {
         let [pairs, ..] = parts;
         summary.push(say::many(pairs.len(), "pair"));
@@ -101,7 +106,8 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         let task = if kind == Kind::Translate { "translate" } else { "summarize" };
         let (count, file) = (pairs.len(), "test.tsv");
         let write = move |folder: &Path| write_table(&folder.join(file), &pairs);
-        return Ok(Some(Draft::to_evaluate(task, summary, count, file, Box::new(write))));
+        let draft = Draft::to_evaluate(task, summary, count, file, Box::new(write));
+        return Ok(Some(Draft { chosen, ..draft }));
     }
     let all = divide(parts, false, held, request.seed, findings);
     check_parts(&all, 2, held, findings);
@@ -131,7 +137,8 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
     };
     let files = vec![("folder", "")];
     let write = Box::new(write);
-    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
+    let draft = Draft::new(task, summary, sizes, write);
+    Ok(Some(Draft { size, keys, files, test, reading, ..draft }))
 }
 
 /// Lengths of the training pairs, in words, or in characters of a side whose words are not

@@ -3,6 +3,7 @@
 use super::super::findings::Findings;
 use super::super::{PARTS, Request, files_of, note_unread, stem, table};
 use super::languages;
+use crate::data::Part;
 use crate::data::stream::Lines;
 use crate::say;
 use regard_models::{Error, Result};
@@ -22,8 +23,8 @@ pub(super) struct Files {
     pub ends: [String; 2],
     /// Sentence about the direction.
     pub told: String,
-    /// Sentence about the part that is evaluated, if the data have parts.
-    pub note: Option<String>,
+    /// Part that is evaluated, if the data have parts.
+    pub chosen: Option<Part>,
 }
 
 /// End of a file's name that says its side: a language or `source`. `None` for a table, or a text
@@ -80,23 +81,23 @@ pub(super) fn find(request: &Request, findings: &mut Findings) -> Result<Option<
         }
         _ => return Ok(None),
     };
-    let (parts, note) = match request.like() {
+    let (parts, chosen) = match request.like() {
         Some(_) => {
-            let (files, note) = request.one_part(parts)?;
-            ([files, vec![], vec![]], note)
+            let (files, chosen) = request.one_part(parts)?;
+            ([files, vec![], vec![]], chosen)
         }
         None => (parts, None),
     };
     let is_folder = request.data.len() == 1;
     let Some((ends, told)) = direction(request, &parts[0], is_folder)? else {
-        return in_order(request, parts).map(|files| Some(Files { note, ..files }));
+        return in_order(request, parts).map(|files| Some(Files { chosen, ..files }));
     };
     let flags = ["data", "valid", "test"];
     let mut all = [vec![], vec![], vec![]];
     for ((files, flag), part) in parts.iter().zip(flags).zip(&mut all) {
         *part = twins(files, &ends, flag)?;
     }
-    Ok(Some(Files { parts: all, ends, told, note }))
+    Ok(Some(Files { parts: all, ends, told, chosen }))
 }
 
 /// Files of a part: those of the folder, or those that a flag names.
@@ -243,7 +244,7 @@ fn in_order(request: &Request, parts: [Vec<PathBuf>; 3]) -> Result<Files> {
     let told = all[0].first().map_or(String::new(), |(source, target)| {
         format!("source: {}, target: {}", name(source), name(target))
     });
-    Ok(Files { parts: all, ends: ["src".into(), "tgt".into()], told, note: None })
+    Ok(Files { parts: all, ends: ["src".into(), "tgt".into()], told, chosen: None })
 }
 
 /// Puts the files of source and target together, by the rest of their names.

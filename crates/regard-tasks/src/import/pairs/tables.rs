@@ -48,7 +48,7 @@ pub(super) fn read(
     let files = PartFiles::find(request, &is_table, findings)?;
     let mut chosen: Option<Columns> = None;
     let mut reading = Reading::default();
-    let mut notes = Vec::from_iter(files.note.clone());
+    let mut note = None;
     let mut all = [vec![], vec![], vec![]];
     for (part, pairs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
         for path in files.of(part) {
@@ -60,8 +60,8 @@ pub(super) fn read(
             let chosen_now = sides(request, &table)
                 .and_then(|request| columns(&table, &request, kind, chosen.as_ref()));
             let columns = match chosen_now {
-                Ok((columns, note)) => {
-                    notes.extend(note.filter(|_| chosen.is_none()));
+                Ok((columns, found)) => {
+                    note = note.or(found.filter(|_| chosen.is_none()));
                     columns
                 }
                 Err(message) => {
@@ -89,7 +89,8 @@ pub(super) fn read(
     };
     let (flags, told) = ([columns.flag(0), columns.flag(1)], columns.told(&FLAGS));
     reading.languages = Some(ends.clone());
-    Ok(Some(Corpus { parts: all, held: files.held_out(), ends, flags, told, notes, reading }))
+    let (held, chosen, test) = (files.held_out(), files.chosen, files.test);
+    Ok(Some(Corpus { parts: all, held, ends, flags, told, note, chosen, test, reading }))
 }
 
 /// Request with the recorded columns. If a run was trained on parallel files, the columns of their

@@ -137,14 +137,14 @@ impl Request {
     }
 
     /// Chooses what is evaluated: all of it or, if the data have parts, the one that was asked for,
-    /// else the test part, else the validation part. Also returns a sentence about it.
+    /// else the test part, else the validation part. Also returns which part it is.
     ///
     /// # Errors
     /// If the part that was asked for is not there.
     pub(in crate::import) fn one_part<T>(
         &self,
         [train, valid, test]: [Vec<T>; 3],
-    ) -> Result<(Vec<T>, Option<String>)> {
+    ) -> Result<(Vec<T>, Option<Part>)> {
         if valid.is_empty() && test.is_empty() {
             return match self.part {
                 Some(part) => Err(Error::invalid(format!(
@@ -161,14 +161,15 @@ impl Request {
             true => {
                 Err(Error::invalid(format!("--part {0}: the data have no {0} part", part.name())))
             }
-            false => Ok((chosen, Some(format!("the data have parts: read is the {}", told(part))))),
+            false => Ok((chosen, Some(part))),
         }
     }
 }
 
-/// A part, as sentences name it.
-fn told(part: Part) -> &'static str {
-    part.of(["training part", "validation part", "test part"])
+/// Sentence about the part that is evaluated.
+pub(in crate::import) fn part_told(part: Part) -> String {
+    let name = part.of(["training part", "validation part", "test part"]);
+    format!("the data have parts: read is the {name}")
 }
 
 fn missing(role: &str, wanted: &str, first: &[String], is_json: bool) -> String {

@@ -1,6 +1,8 @@
 use super::super::{DATA, RECORD, Request, read};
 use super::*;
+use crate::data::Part;
 use crate::data::scratch::with_file;
+use std::path::{Path, PathBuf};
 
 /// Trains nothing: reads a table, writes its record, and returns what the record says.
 fn trained(name: &str, text: &str, change: impl Fn(&mut Request)) -> TrainedImport {
@@ -184,4 +186,41 @@ fn columns_with_one_name_and_names_with_commas_are_found_again() {
         assert_eq!(count, 1, "{told}");
         assert!(told.contains("+ 'body', label: column 'label'"), "{told}");
     }
+}
+
+/// Files of a folder are known by their parts, and so are those that flags named.
+#[test]
+fn files_that_a_run_has_seen_are_known() {
+    let home = std::env::temp_dir().join(format!("regard-seen-{}", std::process::id()));
+    let parts = home.join("parts");
+    std::fs::create_dir_all(&parts).unwrap();
+    for (at, name) in ["train.csv", "dev.csv", "test.csv"].into_iter().enumerate() {
+        let row = |i: usize| format!("text {at} {i},{}\n", ["gut", "schlecht"][i % 2]);
+        let text: String = (0..20).map(row).collect();
+        std::fs::write(parts.join(name), format!("text,label\n{text}")).unwrap();
+    }
+    let run = |data: &Path, valid: Vec<PathBuf>, test: Vec<PathBuf>| {
+        let mut request = Request::new("classify");
+        (request.data, request.valid, request.test) = (vec![data.into()], valid, test);
+        let (import, findings) = read(&request).unwrap();
+        let import = import.unwrap_or_else(|| panic!("{}", findings.text()));
+        import.write(&home.join("run").join(DATA)).unwrap();
+        TrainedImport::of_run(&home.join("run")).unwrap().unwrap()
+    };
+    let [train, dev, test] = ["train.csv", "dev.csv", "test.csv"].map(|name| parts.join(name));
+    for trained in [run(&parts, vec![], vec![]), run(&train, vec![dev.clone()], vec![test.clone()])]
+    {
+        let has_read = |path: &PathBuf| trained.has_read(std::slice::from_ref(path)).is_some();
+        assert_eq!([&train, &dev, &test].map(has_read), [true, true, false]);
+        // Of a folder with parts, the test part is read.
+        let mut request = Request::new("classify");
+        request.data = vec![parts.clone()];
+        request.purpose = Purpose::Evaluate(trained.clone());
+        let import = read(&request).unwrap().0.unwrap();
+        assert_eq!((import.chosen, &import.read[..]), (Some(Part::Test), &[test.clone()][..]));
+        request.part = Some(Part::Valid);
+        let import = read(&request).unwrap().0.unwrap();
+        assert_eq!(trained.has_read(&import.read), Some(dev.as_path()));
+    }
+    std::fs::remove_dir_all(&home).unwrap();
 }

@@ -4,7 +4,6 @@ use super::Reading;
 use crate::import::record::{ImportRecord, RECORD};
 use regard_models::checkpoint::read_text;
 use regard_models::{Error, Result};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Import of a run's data, as its folder records it.
@@ -15,6 +14,10 @@ pub struct TrainedImport {
     pub task: String,
     /// Files that were read.
     pub data: Vec<PathBuf>,
+    /// Files of the validation part that was given.
+    pub valid: Vec<PathBuf>,
+    /// Files or folders of the test part that was given.
+    pub held_out: Vec<PathBuf>,
     /// Edges of a graph.
     pub edges: Option<PathBuf>,
     /// How they were read.
@@ -31,13 +34,13 @@ impl TrainedImport {
     /// If the record cannot be read, or does not say how the files were read.
     pub fn of_run(run: &Path) -> Result<Option<TrainedImport>> {
         let Some((folder, record)) = ImportRecord::of_run(run)? else { return Ok(None) };
-        let ImportRecord { task, data, edges, reading, .. } = record;
+        let ImportRecord { task, data, valid, held_out, edges, reading, .. } = record;
         let Some(reading) = reading else {
             let message = "does not say how its files were read; an earlier version trained this \
                            run: train it again";
             return Err(Error::file(folder.join(RECORD), message));
         };
-        Ok(Some(TrainedImport { task, data, edges, reading, folder }))
+        Ok(Some(TrainedImport { task, data, valid, held_out, edges, reading, folder }))
     }
 
     /// Returns a file of the user, an image or a recording, on which the model can be tried.
@@ -48,14 +51,17 @@ impl TrainedImport {
         path.is_file().then_some(path)
     }
 
-    /// Whether the run was trained on one of these files.
+    /// Returns the first of these files or folders whose examples the run was trained on, or chose
+    /// its checkpoint by. Those of a test part that was given are not among them.
     pub fn has_read<'a>(&self, files: &'a [PathBuf]) -> Option<&'a Path> {
         let real = |path: &PathBuf| path.canonicalize().ok();
-        let mine: HashSet<PathBuf> = self.data.iter().filter_map(real).collect();
-        // Also a file of the folder that was read.
-        let is_mine = |path: &&PathBuf| {
-            real(path).is_some_and(|path| path.ancestors().any(|part| mine.contains(part)))
+        let all = |paths: &[PathBuf]| paths.iter().filter_map(real).collect::<Vec<_>>();
+        let (seen, held_out) = (all(&[&self.data[..], &self.valid].concat()), all(&self.held_out));
+        // Folders stand for the files in them.
+        let is_in = |path: &Path, all: &[PathBuf]| all.iter().any(|each| path.starts_with(each));
+        let is_seen = |path: &&PathBuf| {
+            real(path).is_some_and(|path| is_in(&path, &seen) && !is_in(&path, &held_out))
         };
-        files.iter().find(is_mine).map(PathBuf::as_path)
+        files.iter().find(is_seen).map(PathBuf::as_path)
     }
 }

@@ -4,7 +4,7 @@ use super::examples::{
     Example, check_parts, divide, mean, one_line, part_files, percentile, skipped, text_key,
 };
 use super::findings::{Findings, Place};
-use super::reading::Reading;
+use super::reading::{Reading, part_told};
 use super::roles::{self, Columns, Role, first_row};
 use super::table::{Table, is_table};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
@@ -87,13 +87,14 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         let queries = say::many(by_query(&all).len(), "query");
         let count = format!("{} of {queries}", say::many(all.len(), "text"));
         let mut summary = vec![columns.told(&FLAGS), count];
-        summary.extend(files.note);
+        summary.extend(files.chosen.map(part_told));
         summary.extend(skipped(findings));
         let (count, file) = (all.len(), "test.jsonl");
         let write = move |folder: &Path| write_lines(&folder.join(file), &all);
-        return Ok(Some(Draft::to_evaluate("rerank", summary, count, file, Box::new(write))));
+        let draft = Draft::to_evaluate("rerank", summary, count, file, Box::new(write));
+        return Ok(Some(Draft { chosen: files.chosen, ..draft }));
     }
-    let held = files.held_out();
+    let (held, given_test) = (files.held_out(), files.test.clone());
     let all = divide(all, false, held, request.seed, findings);
     check_parts(&all, 2, held, findings);
     check_labels(&all, findings);
@@ -134,7 +135,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         parts.try_for_each(|(part, name)| write_lines(&folder.join(name), part))
     };
     let (task, write) = ("rerank", Box::new(write));
-    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
+    let draft = Draft::new(task, summary, sizes, write);
+    Ok(Some(Draft { size, keys, files, reading, test: given_test, ..draft }))
 }
 
 fn number(cell: &str) -> Option<f64> {

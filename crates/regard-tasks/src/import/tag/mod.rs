@@ -6,7 +6,7 @@ mod treebank;
 
 use super::examples::{Example, check_parts, divide, part_files, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
-use super::reading::{Column, Reading};
+use super::reading::{Column, Reading, part_told};
 use super::table::end;
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
 use crate::data::Part;
@@ -86,11 +86,12 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     if let Some(like) = request.like() {
         let [items, ..] = all;
         let columns = [format!("{}; first: {}", columns_told(&reading), told.join(" "))];
-        let notes = columns.into_iter().chain(files.note).collect();
-        return Ok(Some(whole(items, like, notes, findings)));
+        let notes = columns.into_iter().chain(files.chosen.map(part_told)).collect();
+        let draft = whole(items, like, notes, findings);
+        return Ok(Some(Draft { chosen: files.chosen, ..draft }));
     }
     check_labels(&all[0], findings);
-    let held = files.held_out();
+    let (held, given_test) = (files.held_out(), files.test.clone());
     let all = divide(all, false, held, request.seed, findings);
     check_parts(&all, 2, held, findings);
     let known: HashSet<&str> = all[0].iter().flat_map(Item::labels).collect();
@@ -147,7 +148,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     };
     let (task, write) = ("tag", Box::new(write));
     let reading = reading.with_labels(names_of_labels);
-    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
+    let draft = Draft::new(task, summary, sizes, write);
+    Ok(Some(Draft { size, keys, files, reading, test: given_test, ..draft }))
 }
 
 /// Sentences that a model is evaluated on, without those with labels that it does not know.

@@ -50,8 +50,7 @@ pub fn read(flags: &Flags, trained: TrainedImport) -> Result<OwnExamples> {
         Part::Valid => data::Part::Valid,
         Part::Test => data::Part::Test,
     });
-    let known = trained.has_read(&request.data).map(Path::to_path_buf);
-    request.purpose = Purpose::Evaluate(trained);
+    request.purpose = Purpose::Evaluate(trained.clone());
     let (import, findings) = import::read(&request).context("--data")?;
     if let Some(import) = &import {
         import.summary.iter().for_each(say);
@@ -72,8 +71,11 @@ pub fn read(flags: &Flags, trained: TrainedImport) -> Result<OwnExamples> {
         let count = many(findings.count(Severity::Error), "problem");
         bail!("{count} in the data, nothing was evaluated{skip}");
     };
-    let is_held_out = import.summary.iter().any(|line| line.contains("read is the test part"));
-    if let Some(known) = known.filter(|_| !is_held_out) {
+    // Images and recordings are not listed: their folders are.
+    let read = if import.read.is_empty() { &request.data } else { &import.read };
+    let is_whole = import.read.is_empty() || request.edges.is_some();
+    let is_test = is_whole && import.chosen == Some(data::Part::Test);
+    if let Some(known) = trained.has_read(read).filter(|_| !is_test) {
         note(&format!(
             "the run was trained on {}: examples that it has seen are evaluated too; without \
              --data, only the test part is",
