@@ -195,6 +195,7 @@ pub fn remove_data(folder: &Path) {
     }
     // A folder that cannot be removed is left: the error of the run is the one to print.
     let _ = std::fs::remove_dir_all(folder.join(DATA));
+    let _ = std::fs::remove_file(folder.join(super::seeds::PLAN));
     let _ = std::fs::remove_dir(folder);
 }
 

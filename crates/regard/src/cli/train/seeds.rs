@@ -1,12 +1,14 @@
 //! Training of one recipe with several seeds, and the mean of its metrics.
 
 use super::{ProgressPrinter, Session, train as train_one};
+use crate::cli::inputs::note;
 use crate::cli::say::{quoted, say};
 use crate::cli::{Outcome, write_json};
 use anyhow::{Result, anyhow, bail};
 use regard_models::ModelFiles;
 use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::recipe::Task;
+use regard_tasks::say::list;
 use regard_tasks::train::{self, Repeated, Repeats, TrainOutcome as End};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -17,7 +19,7 @@ use std::path::Path;
 const FILE: &str = "seeds.json";
 
 /// File with the seeds that are to be trained, beside the runs.
-const PLAN: &str = "seeds-plan.json";
+pub(super) const PLAN: &str = "seeds-plan.json";
 /// Planned seeds that are looked at: a plan may be edited.
 const MOST_SEEDS: usize = 100_000;
 
@@ -35,16 +37,48 @@ impl SeedPlan {
         serde_json::from_str(&text).ok()
     }
 
+    fn seeds(&self) -> Range<u64> {
+        self.first..self.first.saturating_add(self.count)
+    }
+
+    /// Returns the seeds that are planned here, not in another plan, and not trained.
+    fn lost(&self, new: &SeedPlan, folder: &Path) -> Vec<String> {
+        let planned = self.seeds().take(MOST_SEEDS).filter(|seed| !new.seeds().contains(seed));
+        planned.filter(|seed| !is_trained(folder, *seed)).map(|seed| seed.to_string()).collect()
+    }
+
+    /// Replaces the plan of the runs in a folder. Seeds of the earlier plan that are still to be
+    /// trained are said, because no command shows them any more.
+    fn write(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder)?;
+        let earlier = SeedPlan::of(folder);
+        let lost = earlier.as_ref().map_or(vec![], |earlier| earlier.lost(self, folder));
+        let command = earlier.and_then(|earlier| earlier.rest(folder));
+        if let (false, Some(command)) = (lost.is_empty(), command) {
+            note(&format!(
+                "the seeds {} were planned before and are not trained; to train them later: \
+                 {command}",
+                list(&lost, 8)
+            ));
+        }
+        let text = serde_json::to_string(self)? + "\n";
+        Ok(regard_models::checkpoint::write_file(&folder.join(PLAN), text.as_bytes())?)
+    }
+
     /// Returns the command that trains the seeds that are left; `None` if all are done.
     pub fn rest(&self, folder: &Path) -> Option<String> {
         let SeedPlan { first, count } = *self;
-        let is_done = |seed: &u64| folder.join(format!("seed-{seed}")).join("model").is_dir();
-        let done = (first..first.saturating_add(count)).take(MOST_SEEDS).filter(is_done).count();
+        let is_done = |seed: &u64| is_trained(folder, *seed);
+        let done = self.seeds().take(MOST_SEEDS).filter(is_done).count();
         let seed = if first == 0 { String::new() } else { format!(" --seed {first}") };
         let folder = quoted(folder.display());
         let command = || format!("regard train --resume {folder} --seeds {count}{seed}");
         ((done as u64) < count).then(command)
     }
+}
+
+fn is_trained(folder: &Path, seed: u64) -> bool {
+    folder.join(format!("seed-{seed}")).join("model").is_dir()
 }
 
 /// Seeds to train with, and the folder of the runs.
@@ -72,9 +106,13 @@ impl<'a> Seeds<'a> {
         out: &mut dyn Write,
     ) -> Result<Outcome> {
         let (count, mut found, mut said) = (self.seeds.end - self.seeds.start, vec![], false);
-        std::fs::create_dir_all(self.folder)?;
-        let plan = serde_json::to_string(&SeedPlan { first: self.seeds.start, count })? + "\n";
-        regard_models::checkpoint::write_file(&self.folder.join(PLAN), plan.as_bytes())?;
+        // What is refused does not replace the plan of an earlier command.
+        let trained = self.seeds.clone().find(|seed| is_trained(self.folder, *seed));
+        if let (true, Some(seed)) = (self.resume, trained) {
+            recipe.set_seed(seed);
+            is_same(recipe, &self.folder.join(format!("seed-{seed}")))?;
+        }
+        SeedPlan { first: self.seeds.start, count }.write(self.folder)?;
         for seed in self.seeds {
             recipe.set_seed(seed);
             let own = self.folder.join(format!("seed-{seed}"));
@@ -174,6 +212,13 @@ mod tests {
         assert_eq!(plan.rest(&folder), None);
         let plan = SeedPlan { first: 0, count: 3 };
         assert_eq!(plan.rest(&folder), Some(format!("regard train --resume {shown} --seeds 3")));
+        // Of an earlier plan, those count that a new one leaves out.
+        let earlier = SeedPlan { first: 0, count: 5 };
+        assert_eq!(earlier.lost(&plan, &folder), ["3", "4"]);
+        assert!(earlier.lost(&SeedPlan { first: 2, count: 3 }, &folder).is_empty());
+        plan.write(&folder).unwrap();
+        let found = SeedPlan::of(&folder).unwrap();
+        assert_eq!((found.first, found.count), (0, 3));
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(SeedPlan::of(Path::new("/no/such/folder")).is_none());
     }
