@@ -4,6 +4,7 @@
 //! labels are few and short. Where none of this is clear, nothing is guessed: the error shows the
 //! first row and the keys that settle it.
 
+use super::propose::{Proposal, Wanted, propose};
 use crate::say;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -160,7 +161,7 @@ pub fn choose(
     let label = label.map(|(column, _)| column);
     let texts: Option<Vec<usize>> = texts.map(|all| all.into_iter().map(|one| one.0).collect());
     let names = Names::of(first);
-    let unclear = || unclear(first, asked.spelling);
+    let unclear = || unclear(rows, asked);
     let header = match asked.header {
         Some(header) => header,
         None if by_name => true,
@@ -252,16 +253,23 @@ pub(crate) fn shown(first: &Row) -> String {
     format!("the first row is: {}", say::list(&cells, LISTED))
 }
 
-fn unclear(first: &Row, spelling: Spelling) -> String {
+/// Message for columns that are not clear, with flags that settle it for this table.
+fn unclear(rows: &[&Row], asked: &ColumnSelection) -> String {
+    let spelling = asked.spelling;
     let [text, label] = ["text", "label"].map(|key| spelling.name(key));
-    let [set_text, set_texts, set_label] = [("text", "2"), ("text", "2,3"), ("label", "1")]
-        .map(|(key, value)| spelling.set(key, value));
     let no_header = spelling.no_header();
+    let found = propose(rows, asked.header, &[Wanted::Longest, Wanted::Few]);
+    let example = found.map_or(String::new(), |Proposal { values, by_name }| {
+        let flags = [("text", &values[0]), ("label", &values[1])];
+        let [text, label] = flags.map(|(key, value)| spelling.set(key, value));
+        let end = if by_name { String::new() } else { format!(" {no_header}") };
+        format!(", such as {text} {label}{end}")
+    });
     format!(
         "cannot tell which columns are the text and the label: {}. Set {text} and {label} to names \
-         of a header or to numbers from 1, such as {set_text} {set_label} (several text columns: \
-         {set_texts}); if the first row is an example and not a header, {no_header}",
-        shown(first)
+         of a header or to numbers from 1 (several text columns with commas between them){example}; \
+         if the first row is an example and not a header, {no_header}",
+        shown(rows[0])
     )
 }
 
@@ -527,6 +535,12 @@ mod tests {
                 assert!(error.contains(part), "{error}");
             }
         }
+        // The example fits the table: given as it is, it settles the choice.
+        let table = "nr|verdict|review\n1|gut|So gut wie nie\n2|schlecht|Nein\n3|gut|Ja, ja";
+        let error = chosen(table, &ColumnSelection::default()).unwrap_err();
+        assert!(error.contains("--set data.text=review --set data.label=verdict;"), "{error}");
+        let told = chosen(table, &asked("review", "verdict")).unwrap();
+        assert_eq!(told, "text: column 'review', label: column 'verdict'");
         let error = chosen("alone\nb", &ColumnSelection::default()).unwrap_err();
         assert!(error.contains("a text and a label"), "{error}");
     }

@@ -42,6 +42,7 @@ pub mod ledger;
 pub mod network;
 pub mod pairs;
 pub mod pictures;
+pub(crate) mod propose;
 pub mod ranking;
 pub mod recordings;
 pub mod running;

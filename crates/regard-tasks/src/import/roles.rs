@@ -5,10 +5,14 @@ use super::columns::{shown, told};
 use super::reading::Reading;
 use super::table::Table;
 use crate::data::choose::{self, ColumnSelection, Spelling, name, place};
+use crate::data::propose::{Proposal, Wanted, propose, quoted};
 use crate::say;
 
 /// Words that are left out of longer names: `source_text` is `source`.
 const FILLERS: [&str; 4] = ["text", "sentence", "segment", "string"];
+
+/// Rows from which columns are proposed.
+const SAMPLE: usize = 200;
 
 /// A role of a column.
 pub(super) struct Role<'a> {
@@ -55,17 +59,9 @@ impl Columns {
     /// Value of a flag that chooses the first column of a role.
     pub fn flag(&self, role: usize) -> String {
         match &self.header {
-            Some(names) => quoted(names[self.of[role][0]].trim()),
+            Some(names) => quoted(names[self.of[role][0]].trim().trim_start_matches('\u{feff}')),
             None => (self.of[role][0] + 1).to_string(),
         }
-    }
-}
-
-/// Value as a shell reads it.
-fn quoted(value: &str) -> String {
-    match value.contains(char::is_whitespace) {
-        true => format!("'{value}'"),
-        false => value.to_string(),
     }
 }
 
@@ -192,17 +188,31 @@ fn named(
     Ok(None)
 }
 
-/// Message for columns that are not clear. `example` are flags that could settle it.
-pub(super) fn unclear(table: &Table, roles: &[Role], example: &str) -> String {
+/// Message for columns that are not clear, with flags that settle it for this table. `wanted` is
+/// what the column of each role should hold.
+pub(super) fn unclear(
+    table: &Table,
+    roles: &[Role],
+    header: Option<bool>,
+    wanted: &[Wanted],
+) -> String {
     let flags: Vec<&str> = roles.iter().map(|role| role.flag).collect();
     let [many @ .., last] = &flags[..] else { return String::new() };
     let no_header = match table.keys {
         Some(_) => "",
         None => "; if the first row is an example and not a header, --no-header",
     };
+    let header = if table.keys.is_some() { Some(true) } else { header };
+    let found = propose(&table.sample(SAMPLE), header, wanted);
+    let example = found.map_or(String::new(), |Proposal { values, by_name }| {
+        let flags = flags.iter().zip(values).map(|(flag, value)| format!("--{flag} {value}"));
+        let flags = flags.collect::<Vec<_>>().join(" ");
+        let end = if by_name { "" } else { " --no-header" };
+        format!(", such as {flags}{end}")
+    });
     format!(
         "cannot tell which columns are the {} and the {last}: {}. Set --{} and --{last} to names \
-         of a header or to numbers from 1, such as {example}{no_header}",
+         of a header or to numbers from 1{example}{no_header}",
         many.join(", the "),
         shown(first_row(table)),
         many.join(", --"),

@@ -7,6 +7,7 @@ use super::super::roles::{self, Columns, Role};
 use super::super::table::Table;
 use super::formats::{ANSWERS, Asked, CONTEXT, Fields, Object, QUESTION, flat};
 use crate::data::choose::name;
+use crate::data::propose::Wanted;
 use regard_models::Result;
 use serde_json::Value;
 use std::path::Path;
@@ -79,6 +80,9 @@ fn choose(table: &Table, request: &Request, like: Option<&Columns>) -> Result<Co
     ];
     match roles::choose(table, &roles, request.header, like)? {
         Some(columns) => Ok(columns),
-        None => Err(roles::unclear(table, &roles, "--context 1 --question 2 --answer 3")),
+        None => {
+            let wanted = [Wanted::Longest, Wanted::Question, Wanted::Text];
+            Err(roles::unclear(table, &roles, request.header, &wanted))
+        }
     }
 }

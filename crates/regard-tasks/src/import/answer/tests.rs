@@ -283,7 +283,7 @@ fn tables_and_other_names_hold_the_same_questions() {
             ["absatz", "frge", ""],
             "--question: has no \"frge\"; did you mean",
         ),
-        ("i.csv", rows("absatz;frage;antwort\n"), [""; 3], "--context 1 --question 2 --answer 3"),
+        ("i.csv", rows("absatz;frage;antwort\n"), [""; 3], "--question frage --answer antwort"),
         (
             "j.jsonl",
             "{\"context\": \"In Köln.\", \"question\": 5, \"answer\": \"Köln\"}\n".into(),

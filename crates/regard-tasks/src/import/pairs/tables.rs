@@ -9,6 +9,7 @@ use super::super::{PartFiles, Request};
 use super::{Corpus, Kind, Pair, languages};
 use crate::data::Part;
 use crate::data::choose::name;
+use crate::data::propose::Wanted;
 use crate::say;
 use regard_models::Result;
 use serde_json::Value;
@@ -208,11 +209,11 @@ fn columns(
     if is_first_two && source.is_none() && target.is_none() {
         return Ok((Columns { of: vec![vec![0], vec![1]], header: None }, attribution));
     }
-    let example = match first {
-        [one, other, ..] if table.keys.is_some() => format!("--source {one} --target {other}"),
-        _ => "--source 1 --target 2".into(),
+    let wanted = match kind {
+        Kind::Translate => [Wanted::Text, Wanted::Text],
+        Kind::Summarize => [Wanted::Longest, Wanted::Text],
     };
-    Err(roles::unclear(table, &roles, &example))
+    Err(roles::unclear(table, &roles, request.header, &wanted))
 }
 
 /// Whether the name of a column is that of a source, or of a target.

@@ -9,6 +9,7 @@ use super::roles::{self, Columns, Role, first_row};
 use super::table::{Table, is_table};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
 use crate::data::Part;
+use crate::data::propose::Wanted;
 use crate::say;
 use regard_models::Result;
 use serde::Serialize;
@@ -168,7 +169,10 @@ fn columns(table: &Table, request: &Request, like: Option<&Columns>) -> Result<C
     let is_plain = table.keys.is_none() && first.len() == 3 && number(&first[2]).is_some();
     match is_plain && [query, text, label].iter().all(Option::is_none) {
         true => Ok(Columns { of: vec![vec![0], vec![1], vec![2]], header: None }),
-        false => Err(roles::unclear(table, &roles, "--query 1 --text 2 --label 3")),
+        false => {
+            let wanted = [Wanted::Question, Wanted::Longest, Wanted::Few];
+            Err(roles::unclear(table, &roles, request.header, &wanted))
+        }
     }
 }
 

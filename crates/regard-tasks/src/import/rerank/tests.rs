@@ -86,7 +86,7 @@ fn flags_choose_columns() {
         let mut request = Request::new("rerank");
         request.data = vec![path.to_path_buf()];
         let (import, findings) = import::read(&request).unwrap();
-        assert!(import.is_none() && findings.text().contains("--query 1 --text 2 --label 3"));
+        assert!(import.is_none() && findings.text().contains("--query q --text h --label r"));
         for [query, text, label] in [["q", "h,b", "r"], ["4", "2,3", "1"]] {
             let columns = &mut request.columns;
             (columns.query, columns.text) = (Some(query.into()), Some(text.into()));
