@@ -287,6 +287,11 @@ pub(crate) fn is_text_and_label(first: &Row) -> bool {
 /// Whether the first row is a header, if nothing is known about labels: by known names, or because
 /// only numbers are below a name.
 pub(crate) fn is_header(rows: &[&Row]) -> bool {
+    rows.first().is_some_and(|first| Names::of(first).is_header(rows)) || is_above_numbers(rows)
+}
+
+/// Whether a cell of the first row is a name above nothing but numbers.
+pub(crate) fn is_above_numbers(rows: &[&Row]) -> bool {
     let [first, rest @ ..] = rows else { return false };
     let number =
         |cell: Option<&String>| cell.is_some_and(|cell| cell.trim().parse::<f64>().is_ok());
@@ -296,7 +301,7 @@ pub(crate) fn is_header(rows: &[&Row]) -> bool {
             && cell.is_some_and(|cell| !cell.trim().is_empty())
             && rest.iter().all(|row| number(row.get(at)))
     };
-    Names::of(first).is_header(rows) || rest.len() >= 2 && (0..first.len()).any(above_numbers)
+    rest.len() >= 2 && (0..first.len()).any(above_numbers)
 }
 
 /// Columns whose names in the first row are known.

@@ -1,8 +1,16 @@
 //! Choice of single columns of a table by their names.
 
+use super::findings::{Findings, Place};
+use super::table::{Row, Table};
 pub(super) use crate::data::choose::shown;
 use crate::data::choose::{ColumnSelection, Spelling, name, place};
+use crate::data::propose::{Wanted, is_number, propose, quoted};
 use crate::say;
+
+/// Rows from which another column is proposed.
+const SAMPLE: usize = 200;
+/// Rows from which a column of numbers is none of texts by chance.
+const ENOUGH: usize = 3;
 
 /// Returns the column with a known name; earlier names are preferred.
 pub(super) fn known(first: &[String], names: &[&str]) -> Option<usize> {
@@ -27,6 +35,61 @@ pub(super) fn told(column: usize, header: Option<&[String]>) -> String {
     match header {
         Some(names) => format!("column '{}'", say::short(&names[column], 30)),
         None => format!("column {}", column + 1),
+    }
+}
+
+/// Columns of texts that were chosen.
+pub(super) struct TextColumns<'a> {
+    /// Flag that chooses them, without hyphens.
+    pub flag: &'static str,
+    /// Value of the flag.
+    pub asked: Option<&'a str>,
+    /// The columns, counted from 0.
+    pub at: &'a [usize],
+    /// Names of all columns; `None` if there is no header.
+    pub names: Option<&'a [String]>,
+}
+
+impl TextColumns<'_> {
+    /// Refuses columns that hold nothing but numbers, such as ids, unless the flag names them: a
+    /// number that is off by one would train a model of ids. Returns whether they may be read.
+    /// `table` has no header any more.
+    pub fn check(&self, table: &Table, findings: &mut Findings) -> bool {
+        let cells = |row: &Row| self.at.iter().all(|at| is_number(&row.cells[*at]));
+        if table.rows.len() < ENOUGH || self.at.is_empty() || !table.rows.iter().all(cells) {
+            return true;
+        }
+        let (flag, row) = (self.flag, &table.rows[0]);
+        let shown: Vec<String> = self.at.iter().map(|at| told(*at, self.names)).collect();
+        let found = format!(
+            "the {flag}, {}, is nothing but numbers, such as {:?}",
+            shown.join(" + "),
+            say::short(row.cells[self.at[0]].trim(), 40)
+        );
+        let is_named =
+            |asked: &str| asked.split(',').all(|one| one.trim().parse::<usize>().is_err());
+        if self.names.is_some() && self.asked.is_some_and(is_named) {
+            let message = format!("{found}; it was named, so they are read as texts");
+            findings.warn("numbers", Place::line(&table.path, row.line), message);
+            return true;
+        }
+        let rows = table.rows.iter().map(|row| &row.cells[..]);
+        let sample: Vec<&[String]> = self.names.into_iter().chain(rows).take(SAMPLE).collect();
+        let other = propose(&sample, Some(self.names.is_some()), &[Wanted::Longest]);
+        let other =
+            other.map_or(String::new(), |found| format!(", such as --{flag} {}", found.values[0]));
+        let meant = match self.names {
+            Some(names) => {
+                let names = self.at.iter().map(|at| names[*at].trim());
+                format!("--{flag} {}", quoted(&names.collect::<Vec<_>>().join(",")))
+            }
+            None => "give the table a header and choose the column by its name".into(),
+        };
+        let message = format!(
+            "{found}: choose a column of texts{other}; if these numbers are meant, {meant}"
+        );
+        findings.error("numbers", Place::whole(&table.path), message);
+        false
     }
 }
 

@@ -149,7 +149,8 @@ pub(super) fn choose(
             seen.push((*column, role.flag));
         }
     }
-    let is_header = sure || by_name || all_known;
+    let is_above = || has_names && choose::is_above_numbers(&table.sample(SAMPLE));
+    let is_header = sure || by_name || all_known || is_above();
     Ok(Some(Columns { of, header: is_header.then(|| first.to_vec()) }))
 }
 
@@ -227,7 +228,11 @@ mod tests {
     fn chosen(first: &str, [source, target]: [Option<&str>; 2], header: Option<bool>) -> String {
         let row =
             |line: u64, text: &str| Row::new(line, text.split('|').map(str::to_string).collect());
-        let rows = [row(1, first), row(2, "a|b|c")].into();
+        let below = match first.split('|').next() {
+            Some("id" | "7") => ["1|b|c", "2|d|e"],
+            _ => ["a|b|c", "d|e|f"],
+        };
+        let rows = [row(1, first), row(2, below[0]), row(3, below[1])].into();
         let table = Table { path: "x.tsv".into(), keys: None, rows, separator: None };
         let role = |flag, asked, names| Role { flag, asked, names, several: false };
         let roles = [
@@ -265,6 +270,9 @@ mod tests {
             ("x|y", [Some("1"), Some("x")], None, "--source and --target name the same column"),
             ("x|y", [Some("z"), None], None, "--source: there is no column \"z\""),
             ("source|text|title", none, None, "'source' and 'text' can both be the source"),
+            // A name above numbers is one.
+            ("id|x|y", [Some("2"), Some("3")], None, "source: column 'x', target: column 'y'"),
+            ("7|x|y", [Some("2"), Some("3")], None, "source: column 2, target: column 3 (no"),
         ] {
             let told = chosen(first, asked, header);
             assert!(told.contains(wanted), "{first}: {told}");

@@ -2,6 +2,7 @@
 
 mod labels;
 
+use super::columns::TextColumns;
 use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
 use super::reading::{Reading, part_told};
@@ -187,6 +188,14 @@ fn rows(
     };
     table.take_header(columns.header.is_some(), findings);
     table.take_nested(&[&columns.text[..], &[columns.label]].concat(), findings);
+    let asked = request.columns.text.as_deref();
+    if request.like().is_none() || asked.is_some() {
+        let names = columns.header.as_deref();
+        let texts = TextColumns { flag: "text", asked, at: &columns.text, names };
+        if !texts.check(&table, findings) {
+            return Ok(vec![]);
+        }
+    }
     let mut all = vec![];
     for row in &table.rows {
         let place = Place::line(path, row.line);

@@ -124,3 +124,32 @@ fn given_parts_are_used_and_duplicates_are_left_out() {
         assert!(findings.text().contains("line 2: the label \"z\" is not in the training"));
     });
 }
+
+/// A number that is off by one would train a model of ids.
+#[test]
+fn a_column_of_numbers_is_a_text_only_by_its_name() {
+    let rows: String =
+        (0..40).map(|i| format!("{i},Ein Bericht {i},{}\n", ["gut", "schlecht"][i % 2])).collect();
+    let read = |header: &str, text: &str| {
+        with_file("ids.csv", format!("{header}{rows}").as_bytes(), |path| {
+            let mut request = Request::new("classify");
+            request.data = vec![path.to_path_buf()];
+            request.columns.text = Some(text.into());
+            request.columns.label = Some("3".into());
+            request.header = header.is_empty().then_some(false);
+            let (import, findings) = import::read(&request).unwrap();
+            (import.is_some(), findings.text())
+        })
+    };
+    let header = "nr,bericht,label\n";
+    let (read_it, told) = read(header, "1");
+    assert!(!read_it, "{told}");
+    for part in ["column 'nr', is nothing but numbers", "--text bericht;", "meant, --text nr"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let (read_it, told) = read(header, "nr");
+    assert!(read_it && told.contains("it was named, so they are read as texts"), "{told}");
+    let (read_it, told) = read("", "1");
+    assert!(!read_it && told.contains("such as --text 2; if these numbers are"), "{told}");
+    assert!(read("", "2").0 && read(header, "bericht").0);
+}

@@ -1,5 +1,6 @@
 //! Pairs in two columns of a table.
 
+use super::super::columns::TextColumns;
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
 use super::super::reading::Reading;
@@ -72,6 +73,14 @@ pub(super) fn read(
             };
             table.take_header(columns.header.is_some(), findings);
             table.take_nested(&columns.of.concat(), findings);
+            let asked = [&request.columns.source, &request.columns.target];
+            for (role, flag) in FLAGS.into_iter().enumerate() {
+                let (asked, names) = (asked[role].as_deref(), columns.header.as_deref());
+                if request.like().is_none() || asked.is_some() {
+                    TextColumns { flag, asked, at: &columns.of[role], names }
+                        .check(&table, findings);
+                }
+            }
             pairs.extend(rows(&table, &columns, findings));
             if chosen.is_none() {
                 reading = columns.reading(&table, &FLAGS);

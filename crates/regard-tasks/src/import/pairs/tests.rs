@@ -316,3 +316,22 @@ fn warnings_do_not_stop() {
     let odd: String = (0..30).map(|i| format!("a b c d e f g h {i}\tx{i}\n")).collect();
     assert!(one("translate", "b.tsv", &odd).1.contains("do they belong together?"));
 }
+
+#[test]
+fn a_column_of_numbers_is_no_source() {
+    let text: String = (0..30).map(|i| format!("{i}\tSentence {i}.\tSatz {i}.\n")).collect();
+    let folder = Folder::new(&[("a.tsv", &text), ("b.tsv", &format!("id\ten\tde\n{text}"))]);
+    let mut request = folder.request("translate", &["a.tsv"]);
+    request.columns.source = Some("1".into());
+    request.columns.target = Some("3".into());
+    let (import, told) = check(&request);
+    assert!(import.is_none(), "{told}");
+    assert!(told.contains("the source, column 1, is nothing but numbers, such as \"0\""), "{told}");
+    assert!(told.contains("such as --source 2;"), "{told}");
+    request.data = vec![folder.0.join("b.tsv")];
+    let (import, told) = check(&request);
+    assert!(import.is_none() && told.contains("if these numbers are meant, --source id"), "{told}");
+    request.columns.source = Some("id".into());
+    let (import, told) = check(&request);
+    assert!(import.is_some() && told.contains("it was named"), "{told}");
+}

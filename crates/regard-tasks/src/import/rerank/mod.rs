@@ -1,5 +1,6 @@
 //! Queries and texts with their relevance, from tables.
 
+use super::columns::TextColumns;
 use super::examples::{
     Example, check_parts, divide, mean, one_line, part_files, percentile, skipped, text_key,
 };
@@ -57,6 +58,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let mut chosen: Option<Columns> = None;
     let mut reading = Reading::default();
     let mut all = [vec![], vec![], vec![]];
+    let (given, evaluates) = (&request.columns, request.like().is_some());
     for (part, pairs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
         for path in files.of(part) {
             let mut table = Table::read(path, request.separator(), findings)?;
@@ -69,6 +71,14 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
                 Ok(columns) => {
                     table.take_header(columns.header.is_some(), findings);
                     table.take_nested(&columns.of.concat(), findings);
+                    let asked = [&given.query, &given.text];
+                    for (role, flag) in FLAGS.into_iter().take(2).enumerate() {
+                        let (asked, names) = (asked[role].as_deref(), columns.header.as_deref());
+                        if !evaluates || asked.is_some() {
+                            TextColumns { flag, asked, at: &columns.of[role], names }
+                                .check(&table, findings);
+                        }
+                    }
                     pairs.extend(rows(&table, &columns, findings));
                     if chosen.is_none() {
                         reading = columns.reading(&table, &FLAGS);
