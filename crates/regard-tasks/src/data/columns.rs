@@ -21,10 +21,11 @@ pub enum Separator {
     Other(char),
 }
 
-/// Returns the next row, or `None` at the end. Empty lines are skipped.
+/// Returns the next row, or `None` at the end. Lines that are empty or have only spaces are skipped,
+/// as JSON lines and words with tags have them between rows.
 pub fn row<R: BufRead>(lines: &mut Lines<R>, between: Separator) -> Result<Option<Vec<String>>> {
     while let Some(line) = lines.next().transpose()? {
-        if line.is_empty() {
+        if line.trim_matches(' ').is_empty() {
             continue;
         }
         return match between {
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn commas_and_quotes() {
         for (text, wanted) in [
-            ("a,b\n\nc,d\n", vec![vec!["a", "b"], vec!["c", "d"]]),
+            ("a,b\n\n  \nc,d\n \n", vec![vec!["a", "b"], vec!["c", "d"]]),
             ("\"a,b\",\"c \"\"d\"\"\"\n", vec![vec!["a,b", "c \"d\""]]),
             ("\"one\r\n\ntwo\",1\n", vec![vec!["one\n\ntwo", "1"]]),
             (",\n\"\",\n", vec![vec!["", ""], vec!["", ""]]),

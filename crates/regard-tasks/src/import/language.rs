@@ -9,7 +9,7 @@ use crate::data::stream::Lines;
 use crate::say;
 use regard_models::{Result, checkpoint};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::{Table as Keys, Value};
 
 /// Ends of file names that are read from a folder.
@@ -63,6 +63,13 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let held_out = [(1, "validation"), (2, "test")];
     let parts = held_out.map(|(part, name)| (name, all[part].chars().count(), LEAST_HELD_OUT));
     for (name, found, least) in [("training", characters, LEAST)].into_iter().chain(parts) {
+        // A part that was given is too small itself.
+        let given = match name {
+            "validation" => files.valid.first(),
+            "test" => files.test.first(),
+            _ => None,
+        };
+        let first = given.map_or(first, PathBuf::as_path);
         if found < least {
             let message = format!(
                 "has {} for the {name} part; a language model needs at least {}",

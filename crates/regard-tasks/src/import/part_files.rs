@@ -101,7 +101,8 @@ impl PartFiles {
                     )));
                 }
             }
-            note_unread(&files, [&train, &valid, &test], findings);
+            let evaluates = request.like().is_some();
+            note_unread(&files, [&train, &valid, &test], evaluates, findings);
             found.train.extend(train);
             found.valid.extend(valid);
             found.test.extend(test);
@@ -120,12 +121,23 @@ impl PartFiles {
     }
 }
 
-/// Notes the files of a folder that are in no part.
-pub(crate) fn note_unread(files: &[PathBuf], parts: [&Vec<PathBuf>; 3], findings: &mut Findings) {
+/// Notes the files of a folder that are in no part. `evaluates` is whether a model is evaluated:
+/// then no flag names a part.
+pub(crate) fn note_unread(
+    files: &[PathBuf],
+    parts: [&Vec<PathBuf>; 3],
+    evaluates: bool,
+    findings: &mut Findings,
+) {
+    let instead = match evaluates {
+        true => "name it by --data to evaluate it",
+        false => "rename it, or name the files of a part by --data, --valid and --test",
+    };
     for file in files.iter().filter(|file| !parts.iter().any(|part| part.contains(file))) {
-        let message = "is not read: only train.*, valid.* and test.* are parts of a folder that \
-                       has train.*; rename it, or name the files of a part by --data, --valid and \
-                       --test";
+        let message = format!(
+            "is not read: only train.*, valid.* and test.* are parts of a folder that has such \
+             files; {instead}"
+        );
         findings.warn("file not read", Place::whole(file), message);
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Edges {
     pub all: Vec<(u32, u32)>,
     /// Features of each edge; empty if edges have none.
     pub features: Vec<Vec<f32>>,
+    /// Nodes with edges that were left out because of the node at the other end.
+    pub others: Vec<u32>,
     /// Sentence about the columns.
     columns: String,
     /// Percentage of the edges whose reverse is there too.
@@ -123,6 +125,7 @@ pub(super) fn read(
     let mut edges = Edges {
         all: vec![],
         features: vec![],
+        others: vec![],
         columns: format!("edges: {} to {}", told(from, names), told(to, names)),
         reversed: 0.0,
         reading: [("from", &[from][..]), ("to", &[to]), ("edge_features", &columns)]
@@ -196,14 +199,24 @@ impl Edges {
     ) {
         let (path, Columns { from, to, features }) = (&table.path, columns);
         let mut lines: HashMap<(u32, u32), u64> = HashMap::new();
+        let mut refused = 0;
         for row in &table.rows {
             let place = Place::line(path, row.line);
             let Some(ends) = columns.ends(row, nodes) else {
-                let unknown =
-                    |column: &&usize| !nodes.numbers.contains_key(row.cells[**column].trim());
-                let ids = [from, to]
+                let unknown = |column: &&usize| {
+                    let id = row.cells[**column].trim();
+                    !nodes.numbers.contains_key(id) && !nodes.refused.contains(id)
+                };
+                let unknown: Vec<&usize> = [from, to].into_iter().filter(unknown).collect();
+                if unknown.is_empty() {
+                    refused += 1;
+                    let known =
+                        [from, to].map(|column| nodes.numbers.get(row.cells[*column].trim()));
+                    self.others.extend(known.into_iter().flatten());
+                    continue;
+                }
+                let ids = unknown
                     .into_iter()
-                    .filter(unknown)
                     .map(|column| format!("{:?}", say::short(row.cells[*column].trim(), 40)));
                 let ids = ids.collect::<Vec<_>>().join(" and no node ");
                 let message = format!("there is no node {ids} in {}", nodes.path.display());
@@ -229,6 +242,14 @@ impl Edges {
                 let numbers = features.iter().filter_map(|column| number(&row.cells[*column]));
                 self.features.push(numbers.collect());
             }
+        }
+        if refused > 0 {
+            let message = format!(
+                "{} of nodes with problems {} left out",
+                say::many(refused, "edge"),
+                if refused == 1 { "is" } else { "are" }
+            );
+            findings.warn("edges left out", Place::whole(path), message);
         }
         let back = self.all.iter().filter(|(from, to)| lines.contains_key(&(*to, *from))).count();
         self.reversed = 100.0 * back as f64 / self.all.len().max(1) as f64;

@@ -183,6 +183,7 @@ fn isolated(nodes: &Nodes, edges: &Edges, findings: &mut Findings) {
     for (from, to) in &edges.all {
         (seen[*from as usize], seen[*to as usize]) = (true, true);
     }
+    edges.others.iter().for_each(|node| seen[*node as usize] = true);
     for node in nodes.all.iter().zip(seen).filter(|(_, seen)| !seen).map(|(node, _)| node) {
         let message = format!("node {:?} has no edges", say::short(&node.id, 40));
         findings.warn("isolated node", Place::line(&nodes.path, node.line), message);

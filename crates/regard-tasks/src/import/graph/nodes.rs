@@ -9,7 +9,7 @@ use crate::import::table::{Row, Table};
 use crate::import::{Request, part_of_name};
 use crate::say;
 use regard_models::Result;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 pub(super) const ID: [&str; 7] = ["id", "node_id", "node", "nodeid", "name", "key", "index"];
@@ -38,6 +38,8 @@ pub(super) struct Nodes {
     pub all: Vec<Node>,
     /// Index of each id.
     pub numbers: HashMap<String, u32>,
+    /// Ids of nodes with problems: they are noted once, not with each of their edges.
+    pub refused: HashSet<String>,
     /// The feature columns, as messages name them.
     pub features: Vec<String>,
     /// Label column, as messages name it.
@@ -106,6 +108,7 @@ pub(super) fn read(
         path: path.to_path_buf(),
         all: vec![],
         numbers: HashMap::new(),
+        refused: HashSet::new(),
         features,
         label_column: label.map_or("none".into(), |label| told(label, names)),
         reading: Reading::of_table(&table, names.is_some())
@@ -128,10 +131,14 @@ pub(super) fn read(
             findings.row("duplicate node", place, message);
             continue;
         }
-        let Some(features) = numbers(row, &columns, path, names, findings) else { continue };
+        let Some(features) = numbers(row, &columns, path, names, findings) else {
+            nodes.refused.insert(node_id);
+            continue;
+        };
         let part = match part.map(|column| part_of(&row.cells[column])) {
             Some(Err(message)) => {
                 findings.row("part", place, message);
+                nodes.refused.insert(node_id);
                 continue;
             }
             Some(Ok(part)) => part,

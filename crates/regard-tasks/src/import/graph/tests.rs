@@ -236,3 +236,17 @@ fn edges_between_columns_of_unknown_names_are_found_or_refused() {
         assert!(summary.contains("edges: column 'one' to column 'other'"), "{summary}");
     });
 }
+
+#[test]
+fn a_bad_node_is_told_once_and_not_with_its_edges() {
+    let (nodes, edges) = papers();
+    let bad = nodes.replace("p3,art,0.375,0\n", "p3,art,oops,0\n");
+    assert_ne!(nodes, bad);
+    with_tables("once", &bad, &edges, |folder| {
+        let (import, told) = check(folder);
+        assert!(import.is_none());
+        assert!(told.contains("error: feature (1)"), "{told}");
+        assert!(told.contains("2 edges of nodes with problems are left out"), "{told}");
+        assert!(!told.contains("unknown node") && !told.contains("isolated"), "{told}");
+    });
+}

@@ -130,7 +130,7 @@ fn of_folder(
     };
     let parts = PARTS.map(named);
     if !parts[0].is_empty() || (evaluates && parts.iter().any(|files| !files.is_empty())) {
-        note_unread(&files, parts.each_ref(), findings);
+        note_unread(&files, parts.each_ref(), evaluates, findings);
         return Ok(Some(parts));
     }
     // Files of any name, if their ends are languages: a folder holds a licence and more.

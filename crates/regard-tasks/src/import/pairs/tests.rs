@@ -159,7 +159,7 @@ fn columns_and_split_are_said() {
 fn defects_are_named_with_their_lines() {
     let good = rows(30, "\t");
     for (task, name, text, wanted) in [
-        ("translate", "a.tsv", format!("{good}only one\n"), "line 31: has 1 columns"),
+        ("translate", "a.tsv", format!("{good}only one\n"), "line 31: has 1 column"),
         ("translate", "b.tsv", format!("{good}one\t \n"), "line 31: the target is empty"),
         (
             "translate",

@@ -198,19 +198,25 @@ impl Table {
             self.rows.pop_front();
         }
         let path = self.path.clone();
-        let comma = end(&path) == "csv";
+        let mark = self.separator.map(|separator| match separator {
+            ',' => "comma".to_string(),
+            ';' => "semicolon".to_string(),
+            '\t' => "tab".to_string(),
+            other => format!("{other:?}"),
+        });
         self.rows.retain(|row| {
             let found = row.cells.len();
             if found == width {
                 return true;
             }
-            let why = match (found > width, comma) {
-                (true, true) => "; a text with a comma in it needs quotation marks",
-                (true, false) => "; a text must not have a tab in it",
-                (false, _) => "",
+            let why = match (found > width, &mark) {
+                (true, Some(mark)) => format!("; a text with a {mark} in it needs quotation marks"),
+                (true, None) => "; a text must not have a tab in it".to_string(),
+                (false, _) => String::new(),
             };
             let first = if is_header { "the header" } else { "the first row" };
-            let message = format!("has {found} columns, {first} has {width}{why}");
+            let found = say::many(found, "column");
+            let message = format!("has {found}, {first} has {width}{why}");
             findings.row("number of columns", Place::line(&path, row.line), message);
             false
         });

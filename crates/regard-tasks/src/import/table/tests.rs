@@ -44,11 +44,20 @@ fn every_bad_row_is_noted_with_its_line_and_the_others_are_read() {
     for part in [
         "line 3: has 3 columns, the header has 2; a text with a comma",
         "line 4: not UTF-8 at byte 5",
-        "line 5: has 1 columns",
+        "line 5: has 1 column, the header has 2\n",
         "line 6: got \"uote\" after a quotation mark",
         "may be WINDOWS-1252; convert it: iconv",
     ] {
         assert!(told.contains(part), "{part}: {told}");
+    }
+    // The mark between the columns is the one of the file.
+    for (name, text, wanted) in [
+        ("s.csv", "text;label\na;b;c\n", "a text with a semicolon in it needs quotation marks"),
+        ("p.csv", "sep=|\ntext|label\na|b|c\n", "a text with a '|' in it needs quotation marks"),
+        ("t.tsv", "text\tlabel\na\tb\tc\n", "a text must not have a tab in it"),
+    ] {
+        let told = read(name, text.as_bytes()).1;
+        assert!(told.contains(wanted), "{wanted}: {told}");
     }
     let (rows, told) =
         read("b.jsonl", b"{\"text\": \"a\", \"n\": 1}\n[1]\n{\"text\"\n{\"n\": 2}\n");

@@ -64,7 +64,7 @@ fn what_is_not_clear_is_not_guessed() {
         ("x.csv", "id,titel\n1,a\n", Some("titl"), "did you mean 'titel'?"),
         ("x.csv", "id,titel\n1,a\n", Some("3"), "--column: there is no column \"3\""),
         ("x.csv", "text\n\"a\n", None, "quotation marks of line 2"),
-        ("x.tsv", "id\ttext\n1\n", None, "line 2: has 1 columns, the header has 2"),
+        ("x.tsv", "id\ttext\n1\n", None, "line 2: has 1 column, the header has 2"),
         ("x.txt", "a\n", Some("text"), "--column: there is no column \"text\""),
         ("x.txt", " \n\n", None, "has no texts"),
         ("x.csv", "text\n", None, "has no texts"),
