@@ -151,7 +151,8 @@ pub(super) fn task_of(request: &Request) -> &str {
         _ => None,
     };
     match &request.data[..] {
-        _ if request.task != "classify" => &request.task,
+        // A run reads what it was trained on, whatever the files are.
+        _ if request.task != "classify" || request.like().is_some() => &request.task,
         _ if request.edges.is_some() => "classify-graph",
         [folder] if folder.is_dir() => {
             let found = first_file(folder, 2).and_then(|path| of_end(&path));

@@ -59,37 +59,7 @@ impl PartFiles {
                 found.train.push(path.clone());
                 continue;
             }
-            let files = files_of(path, is_wanted)?;
-            check_compressed(&files)?;
-            let by = |part_of: fn(&str) -> Option<usize>| {
-                [0, 1, 2].map(|part: usize| -> Vec<PathBuf> {
-                    let of = |file: &&PathBuf| part_of(&stem(file)) == Some(part);
-                    files.iter().filter(of).cloned().collect()
-                })
-            };
-            let exact = by(part_of_name);
-            // Longer names, such as train-v1.1.json, count if they name more than one part.
-            let longer = by(longer_name);
-            let is_longer =
-                exact[0].is_empty() && longer.iter().filter(|l| !l.is_empty()).count() > 1;
-            let [train, valid, test] =
-                if is_longer && !longer[0].is_empty() { longer } else { exact };
-            let evaluates = request.like().is_some() && !(valid.is_empty() && test.is_empty());
-            if train.is_empty() && !evaluates {
-                if files.is_empty() || !(valid.is_empty() && test.is_empty()) {
-                    let names: Vec<String> = files.iter().map(|file| stem(file)).collect();
-                    return Err(Error::file(
-                        path,
-                        format!(
-                            "need files named train.*, valid.* and test.* that this task reads; \
-                             found {}",
-                            if names.is_empty() { "none".into() } else { say::list(&names, 8) }
-                        ),
-                    ));
-                }
-                found.train.extend(files);
-                continue;
-            }
+            let [train, valid, test] = PartFiles::in_folder(path, request, is_wanted, findings)?;
             for (part, own, given) in
                 [("valid", &valid, &request.valid), ("test", &test, &request.test)]
             {
@@ -101,18 +71,57 @@ impl PartFiles {
                     )));
                 }
             }
-            let evaluates = request.like().is_some();
-            note_unread(&files, [&train, &valid, &test], evaluates, findings);
             found.train.extend(train);
             found.valid.extend(valid);
             found.test.extend(test);
         }
         if request.like().is_some() {
+            request.check_mixed(&found.valid, &found.test)?;
             let PartFiles { train, valid, test, .. } = found;
             let (train, chosen) = request.one_part([train, valid, test])?;
             return Ok(PartFiles { train, chosen, ..PartFiles::default() });
         }
         Ok(found)
+    }
+
+    /// Files of the parts of a folder; without names of parts, all are for training.
+    pub fn in_folder(
+        path: &Path,
+        request: &Request,
+        is_wanted: &dyn Fn(&Path) -> bool,
+        findings: &mut Findings,
+    ) -> Result<[Vec<PathBuf>; 3]> {
+        let files = files_of(path, is_wanted)?;
+        check_compressed(&files)?;
+        let by = |part_of: fn(&str) -> Option<usize>| {
+            [0, 1, 2].map(|part: usize| -> Vec<PathBuf> {
+                let of = |file: &&PathBuf| part_of(&stem(file)) == Some(part);
+                files.iter().filter(of).cloned().collect()
+            })
+        };
+        let exact = by(part_of_name);
+        // Longer names, such as train-v1.1.json, count if they name more than one part.
+        let longer = by(longer_name);
+        let is_longer = exact[0].is_empty() && longer.iter().filter(|l| !l.is_empty()).count() > 1;
+        let parts = if is_longer && !longer[0].is_empty() { longer } else { exact };
+        let [train, valid, test] = &parts;
+        let evaluates = request.like().is_some();
+        let is_held_out = !(valid.is_empty() && test.is_empty());
+        if train.is_empty() && !(evaluates && is_held_out) {
+            if files.is_empty() || is_held_out {
+                let names: Vec<String> = files.iter().map(|file| stem(file)).collect();
+                return Err(Error::file(
+                    path,
+                    format!(
+                        "need files named train.*, valid.* and test.* that this task reads; found {}",
+                        if names.is_empty() { "none".into() } else { say::list(&names, 8) }
+                    ),
+                ));
+            }
+            return Ok([files, vec![], vec![]]);
+        }
+        note_unread(&files, [train, valid, test], evaluates, findings);
+        Ok(parts)
     }
 
     /// The parts that must be split off the training files.

@@ -95,9 +95,15 @@ impl Reading {
         self
     }
 
+    /// Whether training saw a label. Labels are mostly in order, and there may be thousands.
+    fn is_label(&self, label: &str) -> bool {
+        let in_order = self.labels.binary_search_by(|known| known.as_str().cmp(label)).is_ok();
+        in_order || self.labels.iter().any(|known| known == label)
+    }
+
     /// Message for a label that training did not see; `None` for a known one.
     pub(super) fn unknown(&self, label: &str) -> Option<String> {
-        (!self.labels.iter().any(|known| known == label)).then(|| {
+        (!self.is_label(label)).then(|| {
             format!(
                 "the label {:?} is not one that the run has learned: {}",
                 say::short(label, 40),

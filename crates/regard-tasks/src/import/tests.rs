@@ -56,6 +56,18 @@ fn a_table_of_files_is_no_table_of_texts() {
     }
 }
 
+/// A run of texts does not become one of images because a folder holds a picture.
+#[test]
+fn a_run_is_evaluated_as_its_own_task() {
+    crate::data::scratch::with_file("a.csv", b"image,label\n1.png,a\n2.png,b\n", |path| {
+        let mut request = Request::new("classify");
+        request.data = vec![path.into()];
+        assert_eq!(task_of(&request), "classify-image");
+        request.purpose = Purpose::Evaluate(TrainedImport::default());
+        assert_eq!(task_of(&request), "classify");
+    });
+}
+
 #[test]
 fn folders_stand_for_their_parts() {
     let folder = std::env::temp_dir().join(format!("regard-parts-{}", std::process::id()));

@@ -182,7 +182,9 @@ pub(super) fn choose(first: &[String], is_json: bool, request: &Request) -> Resu
     let features = request.recorded("features", first, is_json)?.unwrap_or_default();
     let is_free =
         |column: &usize| *column != id && label != Some(*column) && !features.contains(column);
-    let part = known(first, &PART).filter(|column| header && is_free(column));
+    // To predict, parts are not needed: such a column may hold anything.
+    let is_needed = !matches!(request.purpose, Purpose::Predict(_));
+    let part = known(first, &PART).filter(|column| header && is_needed && is_free(column));
     let header = header.then(|| first.to_vec());
     Ok(Chosen { id, label, part, features: Some(features), header })
 }

@@ -169,7 +169,7 @@ fn defects_are_named_with_their_lines() {
             "edges.csv: line 43: is the edge of line 2",
             "edges.csv: line 44: there is no node \"who\"",
             "edges.csv: line 45: there is no node \"nobody\"",
-            "edges.csv: line 46: has 1 columns",
+            "edges.csv: line 46: has 1 column",
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
@@ -248,5 +248,33 @@ fn a_bad_node_is_told_once_and_not_with_its_edges() {
         assert!(told.contains("error: feature (1)"), "{told}");
         assert!(told.contains("2 edges of nodes with problems are left out"), "{told}");
         assert!(!told.contains("unknown node") && !told.contains("isolated"), "{told}");
+    });
+}
+
+/// What is only needed to train may be anything in a table whose nodes are labelled.
+#[test]
+fn a_column_named_part_is_not_read_to_predict() {
+    let (nodes, edges) = papers();
+    with_tables("predict", &nodes, &edges, |folder| {
+        let import = check(folder).0.unwrap();
+        import.write(&folder.join("run/data")).unwrap();
+        let trained = import::TrainedImport::of_run(&folder.join("run")).unwrap().unwrap();
+        let with_part = |line: &str| {
+            let part = if line.starts_with("paper") { "part" } else { "chapter 3" };
+            format!("{line},{part}\n")
+        };
+        let text: String = nodes.lines().map(with_part).collect();
+        std::fs::write(folder.join("nodes.csv"), text).unwrap();
+        let mut request = Request::new("classify-graph");
+        request.data = vec![folder.join("nodes.csv")];
+        request.edges = Some(folder.join("edges.csv"));
+        request.purpose = import::Purpose::Predict(trained.clone());
+        let (found, findings) = import::read_tables(&request).unwrap();
+        let found = found.unwrap_or_else(|| panic!("{}", findings.text()));
+        assert_eq!(found.ids.len(), 40);
+        // To evaluate, the parts count.
+        request.purpose = import::Purpose::Evaluate(trained);
+        let told = import::read(&request).unwrap().1.text();
+        assert!(told.contains("the part is \"chapter 3\""), "{told}");
     });
 }

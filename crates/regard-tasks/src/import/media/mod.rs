@@ -128,7 +128,7 @@ pub(super) fn find(
     };
     let mut all: [Vec<PathBuf>; 3] = [vec![], request.valid.clone(), request.test.clone()];
     for path in &request.data {
-        let Some(inside) = parts_of(path, media, findings)? else {
+        let Some(inside) = parts_of(path, request, media, findings)? else {
             all[0].push(path.clone());
             continue;
         };
@@ -145,6 +145,7 @@ pub(super) fn find(
         all.iter_mut().zip(inside).for_each(|(all, paths)| all.extend(paths));
     }
     if request.like().is_some() {
+        request.check_mixed(&all[1], &all[2])?;
         let (paths, chosen) = request.one_part(all)?;
         (all, found.chosen) = ([paths, vec![], vec![]], chosen);
     }
@@ -180,6 +181,7 @@ pub(super) fn find(
 /// table, or a folder with a sub-folder for each label.
 fn parts_of(
     path: &Path,
+    request: &Request,
     media: &Media,
     findings: &mut Findings,
 ) -> Result<Option<[Vec<PathBuf>; 3]>> {
@@ -206,12 +208,8 @@ fn parts_of(
         );
         return Err(Error::file(path, message));
     }
-    let mut inner = Request::new("");
-    inner.data = vec![path.to_path_buf()];
     let is_wanted = |file: &Path| tables.iter().any(|table| table == file);
-    let super::PartFiles { train, valid, test, .. } =
-        super::PartFiles::find(&inner, &is_wanted, findings)?;
-    Ok(Some([train, valid, test]))
+    Ok(Some(super::PartFiles::in_folder(path, request, &is_wanted, findings)?))
 }
 
 /// Whether a text file is about the data and does not list them.

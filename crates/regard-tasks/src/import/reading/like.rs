@@ -9,6 +9,7 @@ use crate::import::table::Table;
 use crate::say;
 use regard_models::{Error, Result};
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 impl Request {
     /// Returns how training read its files; `None` if this is for training.
@@ -133,6 +134,23 @@ impl Request {
             // A table of files: their paths show it.
             None if reading.columns.len() < 2 => None,
             None => Some(reading.is_header(first)),
+        }
+    }
+
+    /// Refuses a file beside a folder with parts: one part is evaluated, so the file would be left
+    /// out. `valid` and `test` are the files of these parts.
+    pub(in crate::import) fn check_mixed(&self, valid: &[PathBuf], test: &[PathBuf]) -> Result<()> {
+        let is_part = |path: &&PathBuf| valid.iter().chain(test).any(|file| file.starts_with(path));
+        let folder = self.data.iter().find(is_part);
+        let other = self.data.iter().find(|path| !is_part(path));
+        match (folder, other) {
+            (Some(folder), Some(other)) => Err(Error::invalid(format!(
+                "--data: {} has parts, of which one is evaluated, and {} is not one of them: name \
+                 files only, or evaluate them one after the other",
+                folder.display(),
+                other.display()
+            ))),
+            _ => Ok(()),
         }
     }
 

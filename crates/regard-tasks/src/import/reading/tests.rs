@@ -221,6 +221,12 @@ fn files_that_a_run_has_seen_are_known() {
         request.part = Some(Part::Valid);
         let import = read(&request).unwrap().0.unwrap();
         assert_eq!(trained.has_read(&import.read), Some(dev.as_path()));
+        // A file beside a folder with parts would be left out.
+        let other = home.join("new.csv");
+        std::fs::copy(&test, &other).unwrap();
+        request.data.push(other);
+        let error = read(&request).err().unwrap().to_string();
+        assert!(error.contains("has parts, of which one is evaluated, and"), "{error}");
     }
     std::fs::remove_dir_all(&home).unwrap();
 }
