@@ -6,6 +6,7 @@
 //! there, so that a run keeps its split and its data when the files change.
 
 mod answer;
+mod budget;
 mod classify;
 mod columns;
 pub(crate) mod copies;

@@ -1,10 +1,13 @@
 //! JSON values of the user with their lines: JSON lines, or an array.
 
+use super::budget::{Budget, of_value};
 use super::findings::{Findings, Place};
 use super::glimpse::{foreign, glimpse};
 use super::table::end;
 use crate::data::stream::{self, Lines};
 use regard_models::{Error, Result};
+use serde::Deserializer;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 use std::io::{BufRead, Read};
 use std::path::Path;
@@ -21,7 +24,7 @@ pub(crate) fn json_values(path: &Path, findings: &mut Findings) -> Result<Vec<(u
         findings.error("encoding", Place::whole(path), message);
         return Ok(vec![]);
     }
-    values_of((&end(path), &first), reader, path, findings)
+    values_of((&end(path), &first), reader, path, &mut Budget::default(), findings)
 }
 
 /// As [`json_values`], from a reader whose type and first bytes are known.
@@ -29,15 +32,21 @@ pub(super) fn values_of(
     (kind, first): (&str, &[u8]),
     reader: impl BufRead,
     path: &Path,
+    budget: &mut Budget,
     findings: &mut Findings,
 ) -> Result<Vec<(u64, Value)>> {
     match kind == "json" && first.trim_ascii_start().starts_with(b"[") {
-        true => array(reader, path, findings),
-        false => Ok(objects(reader, path, findings)),
+        true => array(reader, path, budget, findings),
+        false => Ok(objects(reader, path, budget, findings)),
     }
 }
 
-fn objects(reader: impl BufRead, path: &Path, findings: &mut Findings) -> Vec<(u64, Value)> {
+fn objects(
+    reader: impl BufRead,
+    path: &Path,
+    budget: &mut Budget,
+    findings: &mut Findings,
+) -> Vec<(u64, Value)> {
     let mut lines = Lines::new(reader, path);
     let mut all = vec![];
     while let Some(line) = lines.next() {
@@ -52,6 +61,10 @@ fn objects(reader: impl BufRead, path: &Path, findings: &mut Findings) -> Vec<(u
             continue;
         }
         match serde_json::from_str::<Value>(&line) {
+            Ok(value) if !budget.take(of_value(&value)) => {
+                budget.refuse(path, findings);
+                return vec![];
+            }
             Ok(value) => all.push((lines.number(), value)),
             Err(error) => {
                 let place = Place::line(path, lines.number());
@@ -62,14 +75,51 @@ fn objects(reader: impl BufRead, path: &Path, findings: &mut Findings) -> Vec<(u
     all
 }
 
-fn array(reader: impl BufRead, path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
-    match serde_json::from_slice::<Vec<Value>>(&whole_of(reader, path)?) {
-        Ok(values) => Ok((1..).zip(values).collect()),
+fn array(
+    reader: impl BufRead,
+    path: &Path,
+    budget: &mut Budget,
+    findings: &mut Findings,
+) -> Result<Vec<(u64, Value)>> {
+    let text = whole_of(reader, path)?;
+    let mut from = serde_json::Deserializer::from_slice(&text);
+    let read = from.deserialize_seq(Elements(budget));
+    match read.and_then(|values| from.end().map(|()| values)) {
+        Ok(Some(values)) => Ok(values),
+        Ok(None) => {
+            budget.refuse(path, findings);
+            Ok(vec![])
+        }
         Err(error) => {
             let place = Place::line(path, error.line() as u64);
             findings.row("JSON", place, format!("is not JSON: {}", plain(&error)));
             Ok(vec![])
         }
+    }
+}
+
+/// Reads the elements of an array with their numbers, one after the other, so that their memory is
+/// known before all are there. `None` if it is too much.
+struct Elements<'a>(&'a mut Budget);
+
+impl<'de> Visitor<'de> for Elements<'_> {
+    type Value = Option<Vec<(u64, Value)>>;
+
+    fn expecting(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
+        to.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
+        let mut all = vec![];
+        while let Some(value) = from.next_element::<Value>()? {
+            if !self.0.take(of_value(&value)) {
+                // The rest must be read for the list to end.
+                while from.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(None);
+            }
+            all.push((all.len() as u64 + 1, value));
+        }
+        Ok(Some(all))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Row, Table};
 use crate::data::columns::{Separator, row};
 use crate::data::stream::Lines;
+use crate::import::budget::{Budget, of_row};
 use crate::import::findings::{Findings, Place};
 use crate::import::glimpse::{encoding_hint, named};
 use std::collections::VecDeque;
@@ -18,6 +19,7 @@ impl Table {
         (first, reader): (&[u8], impl BufRead),
         path: &Path,
         between: Separator,
+        budget: &mut Budget,
         findings: &mut Findings,
     ) -> Table {
         let mut lines = Lines::new(reader, path);
@@ -43,6 +45,10 @@ impl Table {
                              is not one text, a quotation mark is missing"
                         );
                         findings.warn("quotation marks", Place::line(path, line), message);
+                    }
+                    if !budget.take(of_row(&cells)) {
+                        budget.refuse(path, findings);
+                        return Table::empty(path);
                     }
                     rows.push_back(Row::new(line, cells));
                 }

@@ -4,6 +4,7 @@
 mod columns;
 mod objects;
 
+use super::budget::Budget;
 use super::findings::{Findings, Place};
 use super::glimpse::{comma, foreign, glimpse, named};
 use super::values::values_of;
@@ -40,6 +41,8 @@ pub(crate) struct Form<'a> {
     pub kind: &'a str,
     /// Separator of the training file, which is used if the first line has it.
     pub like: Option<char>,
+    /// Memory that the rows may take.
+    pub budget: Budget,
 }
 
 /// A row of a table.
@@ -97,7 +100,7 @@ impl Table {
     /// # Errors
     /// If the file cannot be opened or is of an unknown type.
     pub fn read(path: &Path, like: Option<char>, findings: &mut Findings) -> Result<Table> {
-        let form = Form { kind: &end(path), like };
+        let form = Form { kind: &end(path), like, budget: Budget::default() };
         Table::of(form, stream::open(path)?, path, findings)
     }
 
@@ -111,7 +114,7 @@ impl Table {
         path: &Path,
         findings: &mut Findings,
     ) -> Result<Table> {
-        let Form { kind, like } = form;
+        let Form { kind, like, mut budget } = form;
         let (first, reader) = glimpse(reader, path)?;
         if let Some(message) = foreign(&first) {
             findings.error("encoding", Place::whole(path), message);
@@ -131,7 +134,7 @@ impl Table {
                         return Ok(Table::empty(path));
                     }
                 };
-                let table = Table::columns((&first, reader), path, between, findings);
+                let table = Table::columns((&first, reader), path, between, &mut budget, findings);
                 let separator = match between {
                     Separator::Semicolon => ';',
                     Separator::Other(other) => other,
@@ -140,10 +143,10 @@ impl Table {
                 Table { separator: Some(separator), ..table }
             }
             "tsv" | "tab" | "txt" => {
-                Table::columns((&first, reader), path, Separator::Tab, findings)
+                Table::columns((&first, reader), path, Separator::Tab, &mut budget, findings)
             }
             "jsonl" | "ndjson" | "json" => {
-                let values = values_of((kind, &first), reader, path, findings)?;
+                let values = values_of((kind, &first), reader, path, &mut budget, findings)?;
                 Table::of_values(path, values, findings)
             }
             _ => {

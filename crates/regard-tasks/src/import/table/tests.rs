@@ -139,3 +139,22 @@ fn other_encodings_are_named() {
     let told = read("e.csv", b"sep=semicolon\ntext;label\na;b\n").1;
     assert!(told.contains("line 1: names the separator \"semicolon\"; need one"), "{told}");
 }
+
+#[test]
+fn rows_that_take_too_much_memory_are_refused() {
+    let csv = "a,b\n".repeat(1000);
+    let lines = "{\"a\": \"b\"}\n".repeat(1000);
+    let array = format!("[{}]", vec!["[0,0,0,0]"; 1000].join(","));
+    for (kind, text) in [("csv", &csv), ("jsonl", &lines), ("json", &array)] {
+        for (most, is_read) in [(10_000, false), (1_000_000, true)] {
+            let mut findings = Findings::new(true);
+            let form = Form { kind, like: None, budget: Budget::of(most) };
+            let path = Path::new("x");
+            let table = Table::of(form, text.as_bytes(), path, &mut findings).unwrap();
+            let told = findings.text();
+            let refused = "x: its rows need more than 10,000 bytes of memory";
+            assert_eq!(!told.contains(refused), is_read, "{kind}: {told}");
+            assert!(is_read || table.rows.is_empty() && findings.has_errors(), "{kind}");
+        }
+    }
+}

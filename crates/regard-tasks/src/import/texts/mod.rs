@@ -13,6 +13,7 @@ mod tests;
 
 pub use sniff::{LooksLikeTable, looks_like_table};
 
+use super::budget::Budget;
 use super::findings::{Findings, Severity};
 use super::reading::{Column, Reading, TEXT_ROLES, TrainedImport};
 use super::roles::first_row;
@@ -143,7 +144,7 @@ impl FileTexts {
         } else {
             let mut findings = Findings::new(false);
             let like = choice.like.as_ref().and_then(|reading| reading.separator);
-            let form = Form { kind: &kind, like };
+            let form = Form { kind: &kind, like, budget: Budget::default() };
             let table = Table::of(form, &mut reader, name, &mut findings)?;
             found.of_table(table, choice, findings)?;
         }
