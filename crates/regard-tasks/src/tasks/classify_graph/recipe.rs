@@ -158,6 +158,24 @@ impl GraphExamples {
         about
     }
 
+    /// Refuses numbers in place of names of labels. Of a known data set the order of the labels is
+    /// known; in the user's files 0 may be any of them.
+    fn check_named(&self, labels: &[String]) -> Result<()> {
+        let given: Vec<&String> = match self {
+            GraphExamples::Nodes(network) => network.labels.iter().flatten().collect(),
+            GraphExamples::Graphs(all) => all.iter().map(|graph| &graph.label).collect(),
+        };
+        let is_number = |label: &&&String| !labels.contains(label) && label.parse::<u64>().is_ok();
+        match given.iter().find(is_number) {
+            Some(label) => Err(Error::invalid(format!(
+                "label {label:?}: the model has {}, and which of them a number is, is unknown: \
+                 write their names",
+                say::list(labels, 10)
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Converts to a data set for training or evaluation.
     fn book(self, made: &Made, device: &Device) -> Result<GraphDataset> {
         let Made { labels, wiring, widths } = made;
@@ -275,7 +293,11 @@ impl Task for Recipe {
         }
         let ids = recipe.data.ids()?;
         // Labels, wiring and widths are those that the model was trained with.
-        let book = given.book(&labeller.made(), &device)?;
+        let made = labeller.made();
+        if recipe.data.set == own::FILES {
+            given.check_named(&made.labels)?;
+        }
+        let book = given.book(&made, &device)?;
         let source = Source::Set(&recipe.data.set, part);
         let sheet = EvaluationSet::new(&source, book.asked(part), "labels");
         Report::detailed(sheet, labeller.model().parameters(), || {
@@ -302,5 +324,33 @@ impl Task for Recipe {
             };
             Ok((marks, Some(Details::of_labels(labeller.labels(), &judged, show))))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_no_label_that_has_a_name() {
+        let given = |labels: &[&str]| {
+            let labels = labels.iter().map(|label| Some(label.to_string()));
+            let network = GraphData {
+                features: vec![],
+                columns: 0,
+                labels: labels.chain([None]).collect(),
+                parts: vec![],
+                edges: vec![],
+                edge_features: vec![],
+            };
+            GraphExamples::Nodes(network)
+        };
+        let names = ["cat", "dog"].map(String::from);
+        assert!(given(&["dog", "cat"]).check_named(&names).is_ok());
+        let error = given(&["dog", "0"]).check_named(&names).unwrap_err().to_string();
+        assert!(error.contains("label \"0\": the model has cat, dog"), "{error}");
+        // Numbers that the model was trained with are labels; other names have their own message.
+        assert!(given(&["1", "0"]).check_named(&["0", "1"].map(String::from)).is_ok());
+        assert!(given(&["cow"]).check_named(&names).is_ok());
     }
 }
