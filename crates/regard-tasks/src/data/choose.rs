@@ -122,6 +122,16 @@ impl Columns {
         format!("text: column {}, label: column {}{header}", texts.join(" + "), name(&self.label))
     }
 
+    /// Returns the names of the text columns and of the label column, in lower case, or their
+    /// numbers from 1.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let one = |at: &usize| match &self.header {
+            Some(names) => name(&names[*at]),
+            None => (at + 1).to_string(),
+        };
+        self.text.iter().chain([&self.label]).map(one).collect()
+    }
+
     /// Returns the name of the label column, or its number from 1, for messages.
     pub fn label_name(&self) -> String {
         match &self.header {
@@ -149,6 +159,17 @@ pub fn choose(
         };
         if like.header.as_ref().is_some_and(same) {
             return Ok(like.clone());
+        }
+        // The same names in another order.
+        let find = |at: &usize| {
+            let wanted = name(like.header.as_ref()?.get(*at)?);
+            first.iter().position(|cell| name(cell) == wanted)
+        };
+        let texts = like.text.iter().map(find).collect::<Option<Vec<_>>>();
+        if let (Some(text), Some(label), None, None) =
+            (texts, find(&like.label), &asked.text, &asked.label)
+        {
+            return Ok(Columns { text, label, header: Some(first.to_vec()) });
         }
     }
     let texts = asked.text.as_deref().map(|text| several(text, first));

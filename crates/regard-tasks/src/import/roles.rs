@@ -138,7 +138,18 @@ pub(super) fn choose(
     {
         **lacking = Some(vec![only]);
     }
-    let Some(of) = of.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let of = of.into_iter().collect::<Option<Vec<_>>>();
+    if let (Some(like), false) = (like, given) {
+        // Another guess for another part could turn a translation around.
+        let is_named = of.is_some() && (sure || all_known);
+        let fits = like.of.iter().flatten().all(|at| *at < first.len());
+        match &like.header {
+            Some(names) => return Err(other(first, like, names, roles)),
+            None if !is_named && fits && !is_object => return Ok(Some(like.clone())),
+            None => {}
+        }
+    }
+    let Some(of) = of else { return Ok(None) };
     let mut seen = vec![];
     for (columns, role) in of.iter().zip(roles) {
         for column in columns {
@@ -152,6 +163,20 @@ pub(super) fn choose(
     let is_above = || has_names && choose::is_above_numbers(&table.sample(SAMPLE));
     let is_header = sure || by_name || all_known || is_above();
     Ok(Some(Columns { of, header: is_header.then(|| first.to_vec()) }))
+}
+
+/// Message for a table that lacks columns of the first one.
+fn other(first: &[String], like: &Columns, names: &[String], roles: &[Role]) -> String {
+    let wanted: Vec<String> =
+        like.of.iter().flatten().map(|at| format!("{:?}", say::short(&names[*at], 30))).collect();
+    let flags: Vec<String> = roles.iter().map(|role| format!("--{}", role.flag)).collect();
+    format!(
+        "the columns of the first table are {}, and this one lacks some of them: give them the \
+         same names, or choose columns that all tables have with {}; {}",
+        wanted.join(", "),
+        flags.join(", "),
+        shown(first)
+    )
 }
 
 /// Columns of a table whose first row has the same names as the training table has for them.

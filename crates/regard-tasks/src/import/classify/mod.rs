@@ -186,6 +186,12 @@ fn rows(
             return Ok(vec![]);
         }
     };
+    if let Some(Read { columns: first, .. }) = like
+        && first.names() != columns.names()
+    {
+        let message = format!("{}; in the first table {}", columns.told(), first.told());
+        findings.warn("other columns", Place::whole(path), message);
+    }
     table.take_header(columns.header.is_some(), findings);
     table.take_nested(&[&columns.text[..], &[columns.label]].concat(), findings);
     let asked = request.columns.text.as_deref();

@@ -153,3 +153,25 @@ fn a_column_of_numbers_is_a_text_only_by_its_name() {
     assert!(!read_it && told.contains("such as --text 2; if these numbers are"), "{told}");
     assert!(read("", "2").0 && read(header, "bericht").0);
 }
+
+#[test]
+fn other_parts_are_read_by_the_names_of_the_first_table() {
+    with_file("train.csv", format!("label,title,text\n{}", news(40)).as_bytes(), |path| {
+        let test = path.with_file_name("other.csv");
+        let mut request = Request::new("classify");
+        (request.data, request.test) = (vec![path.into()], vec![test.clone()]);
+        for (table, wanted) in [
+            // The first table has a preferred name of a text, which is read here too.
+            ("title,text,note,label\nOne,new words,1,a\nTwo,other words,2,b\n", None),
+            ("category,review\na,new words\nb,other words\n", Some("in the first table text:")),
+        ] {
+            std::fs::write(&test, table).unwrap();
+            let (import, findings) = import::read(&request).unwrap();
+            let told = findings.text();
+            assert!(import.is_some(), "{told}");
+            assert_eq!(told.contains("other columns (1)"), wanted.is_some(), "{told}");
+            assert!(wanted.is_none_or(|wanted| told.contains(wanted)), "{told}");
+        }
+        std::fs::remove_file(&test).unwrap();
+    });
+}

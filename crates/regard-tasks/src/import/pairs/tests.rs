@@ -335,3 +335,22 @@ fn a_column_of_numbers_is_no_source() {
     let (import, told) = check(&request);
     assert!(import.is_some() && told.contains("it was named"), "{told}");
 }
+
+/// Another guess for the validation part could turn the translation around.
+#[test]
+fn other_parts_have_the_columns_of_the_training_part() {
+    let text: String = (0..30).map(|i| format!("{i}\tSatz {i}.\tSentence {i}.\n")).collect();
+    let train = format!("id\tde\ten\n{text}");
+    for (valid, wanted) in [
+        ("en\tde\nNew one.\tNeu eins.\nNew two.\tNeu zwei.\n", None),
+        ("New one.\tNeu eins.\nNew two.\tNeu zwei.\n", Some("\"de\", \"en\", and this one lacks")),
+        ("source\ttarget\nNew one.\tNeu eins.\n", Some("--source, --target; the first row is")),
+    ] {
+        let folder = Folder::new(&[("t.tsv", &train), ("v.tsv", valid)]);
+        let mut request = folder.request("translate", &["t.tsv"]);
+        request.valid = vec![folder.0.join("v.tsv")];
+        let (import, told) = check(&request);
+        assert_eq!(import.is_some(), wanted.is_none(), "{valid}: {told}");
+        assert!(wanted.is_none_or(|wanted| told.contains(wanted)), "{valid}: {told}");
+    }
+}
