@@ -32,7 +32,7 @@ pub struct Reading {
     /// `text`.
     pub format: String,
     /// Columns by role: `text`, `label`, `source`, `target`, `query`, `context`, `question`,
-    /// `answer`; for graphs also `id`, `features`, `edge_features`.
+    /// `answer`; for graphs also `id`, `features`, `from`, `to`, `edge_features`.
     pub columns: BTreeMap<String, Vec<Column>>,
     /// Whether the first row names the columns; `None` if the files are not tables.
     pub header: Option<bool>,

@@ -327,4 +327,6 @@ fn graphs_of_tables_are_evaluated_and_labelled_by_id() {
     // Worst examples go by their ids.
     let ran = at(&here, &["eval", "runs/mine", "--details"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
+    let is_id = |line: &str| line.starts_with("   node a") || line.starts_with("   node b");
+    assert!(ran.out.lines().any(is_id), "{}", ran.out);
 }
