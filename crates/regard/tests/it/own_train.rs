@@ -95,6 +95,12 @@ fn the_data_of_several_seeds_are_not_replaced() {
     let ran = at(&here, &["train", "--resume", "runs/x", "--seeds", "3"]);
     assert_eq!(ran.code, 2, "{}", ran.out);
     assert!(ran.err.contains("train.jsonl changed after the run was trained"), "{}", ran.err);
+    // A command that is refused leaves the plan of the seeds.
+    let plan = || fs::read_to_string(here.join("runs/x/seeds-plan.json")).unwrap();
+    let before = plan();
+    assert!(before.contains("\"count\":3"), "{before}");
+    let ran = at(&here, &["train", "--resume", "runs/x", "--seeds", "2"]);
+    assert_eq!((ran.code, plan()), (2, before), "{}", ran.err);
 }
 
 /// A run reads its own data after it was moved, and from another folder.

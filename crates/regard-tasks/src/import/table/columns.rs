@@ -36,13 +36,17 @@ impl Table {
                     findings.row("encoding", place, "has a NUL byte: this is not a text file");
                 }
                 Ok(Some(cells)) => {
-                    let line = lines.number();
                     let breaks = |cell: &String| cell.matches('\n').count();
-                    let most = cells.iter().map(breaks).max().unwrap_or(0);
+                    let (most, all) = cells
+                        .iter()
+                        .map(breaks)
+                        .fold((0, 0), |(most, all), breaks| (breaks.max(most), all + breaks));
+                    // A finding about a long text is looked for where it begins.
+                    let line = lines.number().saturating_sub(all as u64);
                     if most > LONG {
                         let message = format!(
-                            "a text in quotation marks with {most} line ends is before this; if it \
-                             is not one text, a quotation mark is missing"
+                            "a text in quotation marks with {most} line ends begins here; if it is \
+                             not one text, a quotation mark is missing"
                         );
                         findings.warn("quotation marks", Place::line(path, line), message);
                     }

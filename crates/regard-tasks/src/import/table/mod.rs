@@ -48,7 +48,7 @@ pub(crate) struct Form<'a> {
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Line on which the row ends, from 1.
+    /// Line on which the row begins, from 1.
     pub line: u64,
     pub cells: Vec<String>,
     /// Columns whose JSON value is no text, with the kind of the value. Labels may be such, texts

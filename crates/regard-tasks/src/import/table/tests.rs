@@ -158,3 +158,11 @@ fn rows_that_take_too_much_memory_are_refused() {
         }
     }
 }
+
+#[test]
+fn a_row_is_where_it_begins() {
+    let text = "text,label\n\n\"one\ntwo\nthree\",x\nfour,y\n\"five\n\",\"z\n\",\n";
+    let (rows, told) = read("a.csv", text.as_bytes());
+    assert_eq!(rows.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [3, 6]);
+    assert!(told.contains("line 7: has 3 columns, the header has 2"), "{told}");
+}

@@ -198,12 +198,7 @@ impl FileTexts {
         table.take_header(has_header, &mut findings);
         refuse(&path, &findings)?;
         for row in &table.rows {
-            // A row with line ends in quotation marks begins before the line on which it ends.
-            let within: usize = row.cells.iter().map(|cell| cell.matches('\n').count()).sum();
-            let line = match table.keys {
-                Some(_) => row.line,
-                None => row.line.saturating_sub(within as u64),
-            };
+            let line = row.line;
             if let Some(message) = row.not_text(&at, Some(&first)) {
                 return Err(Error::file(&path, format!("line {line}: {message}")));
             }
