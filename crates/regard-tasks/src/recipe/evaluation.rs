@@ -56,6 +56,8 @@ pub struct Report {
     pub excluded: usize,
     /// Note on how the data were interpreted, where that is ambiguous, or on what was left out.
     pub note: Option<String>,
+    /// Columns of a file that were read, if it is a table.
+    pub columns: Option<String>,
     /// Metrics with their values.
     pub marks: Vec<Metric>,
     /// Number of parameters of the model.
@@ -82,14 +84,26 @@ impl Report {
         parameters: usize,
         mark: impl FnOnce() -> Result<DetailedMarks>,
     ) -> Result<Report> {
-        let EvaluationSet { data, part, asked, unit, excluded, note } = sheet;
+        let EvaluationSet { data, part, asked, unit, excluded, note, columns } = sheet;
         if asked == 0 {
             return Err(Error::invalid(format!("{data}: no examples to evaluate")));
         }
         let began = Instant::now();
         let (marks, details) = mark()?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Report { data, part, asked, unit, excluded, note, marks, parameters, seconds, details })
+        Ok(Report {
+            data,
+            part,
+            asked,
+            unit,
+            excluded,
+            note,
+            columns,
+            marks,
+            parameters,
+            seconds,
+            details,
+        })
     }
 }
 
@@ -104,13 +118,14 @@ pub(crate) struct EvaluationSet {
     pub unit: &'static str,
     pub excluded: usize,
     pub note: Option<String>,
+    pub columns: Option<String>,
 }
 
 impl EvaluationSet {
     /// Creates the description of `asked` examples, none of them excluded.
     pub(crate) fn new(source: &Source, asked: usize, unit: &'static str) -> EvaluationSet {
         let (data, part) = (source.name(), source.part());
-        EvaluationSet { data, part, asked, unit, excluded: 0, note: None }
+        EvaluationSet { data, part, asked, unit, excluded: 0, note: None, columns: None }
     }
 }
 

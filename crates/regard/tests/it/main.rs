@@ -6,6 +6,7 @@ mod bombs;
 mod checkpoints;
 mod data;
 mod details;
+mod eval_tables;
 mod evaluate;
 mod graphs;
 mod help;

@@ -335,7 +335,8 @@ fn a_table_of_lengths_and_swapped_columns() {
     let measured = regard(&["eval", "--model", "zh-en", "--data", &right]);
     assert_eq!(measured.code, 0, "{}", measured.err);
     assert!(measured.out.contains("characters"), "{}", measured.out);
-    assert!(measured.out.contains("column 1 is the source"), "{}", measured.out);
+    let read = "source: column 1, target: column 2 (no header)";
+    assert!(measured.err.contains(read), "{}", measured.err);
     assert!(measured.out.contains("16–16") || measured.out.contains("–16"), "{}", measured.out);
     assert!(!measured.err.contains("swapped"), "{}", measured.err);
     // Chinese has no spaces: the shortest source is counted in characters, too.
@@ -352,7 +353,7 @@ fn a_table_of_lengths_and_swapped_columns() {
         &["--min-words 50: no source has that many words"],
     );
     let measured = regard(&["eval", "--model", "zh-en", "--data", &wrong]);
-    says(&measured, &["wrong.tsv", "look swapped", "column 1", "column 2"]);
+    says(&measured, &["wrong.tsv", "look swapped", "--source 2 --target 1"]);
     let object = json(&["eval", "--model", "zh-en", "--data", &wrong, "--json"]);
     assert!(object["warning"].as_str().unwrap().contains("swapped"), "{object}");
     // English and French have the same letters.

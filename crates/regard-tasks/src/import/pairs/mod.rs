@@ -99,7 +99,8 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         let task = if kind == Kind::Translate { "translate" } else { "summarize" };
         let (count, file) = (pairs.len(), "test.tsv");
         let write = move |folder: &Path| write_table(&folder.join(file), &pairs);
-        return Ok(Some(Draft::to_evaluate(task, summary, count, file, Box::new(write))));
+        let draft = Draft::to_evaluate(task, summary, count, file, Box::new(write));
+        return Ok(Some(Draft { reading, ..draft }));
     }
     let all = divide(parts, false, held, request.seed, findings);
     check_parts(&all, 2, held, findings);

@@ -92,8 +92,8 @@ pub(super) fn read(
     Ok(Some(Corpus { parts: all, held: files.held_out(), ends, flags, told, notes, reading }))
 }
 
-/// Request with the recorded columns. If a run was trained on parallel files, the columns of their
-/// languages.
+/// Request with the recorded columns. If a run was trained on parallel files, or only the languages
+/// of a model are known, the columns of these languages.
 fn sides<'a>(request: &'a Request, table: &Table) -> Result<Cow<'a, Request>, String> {
     let request = request.for_table(table)?;
     let languages = request.like().filter(|reading| reading.columns.is_empty());
@@ -106,26 +106,32 @@ fn sides<'a>(request: &'a Request, table: &Table) -> Result<Cow<'a, Request>, St
     let first = first_row(table);
     let of = |language: &String| {
         let code = languages::code(language);
-        let is = |cell: &&String| {
+        let is = |cell: &String| {
             name(cell) == *language || (code.is_some() && languages::of_column(cell) == code)
         };
-        first.iter().find(is).map(|cell| cell.trim().to_string())
+        first.iter().position(is)
     };
-    let mut request = request.into_owned();
-    match languages.each_ref().map(of) {
-        [Some(source), Some(target)] => {
-            (request.columns.source, request.columns.target) = (Some(source), Some(target));
-        }
-        _ if first.iter().any(|cell| languages::of_column(cell).is_some()) => {
+    let spoken = |at: usize| languages::of_column(&first[at]).is_some();
+    let sides = match (languages.each_ref().map(of), first.len()) {
+        ([Some(source), Some(target)], _) => [source, target],
+        // The only other column, if it is not of a third language.
+        ([Some(source), None], 2) if !spoken(1 - source) => [source, 1 - source],
+        ([None, Some(target)], 2) if !spoken(1 - target) => [1 - target, target],
+        _ if languages.iter().any(|each| languages::code(each).is_some())
+            && (0..first.len()).any(spoken) =>
+        {
             let [source, target] = &languages;
             return Err(format!(
-                "the run was trained on files of {source} and {target}, and not both are columns \
-                 of this table: choose them with --source and --target; {}",
+                "the model translates {source} to {target}, and not both are columns of this \
+                 table: choose them with --source and --target; {}",
                 super::super::columns::shown(first)
             ));
         }
-        _ => {}
-    }
+        _ => return Ok(request),
+    };
+    let mut request = request.into_owned();
+    let [source, target] = sides.map(|at| Some(first[at].trim().to_string()));
+    (request.columns.source, request.columns.target) = (source, target);
     Ok(Cow::Owned(request))
 }
 
