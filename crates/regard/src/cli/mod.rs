@@ -27,6 +27,7 @@ mod score;
 mod search;
 mod search_file;
 mod summarize;
+mod tables;
 mod tag;
 mod texts;
 mod tokenizer;
