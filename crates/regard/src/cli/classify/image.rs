@@ -2,7 +2,7 @@
 
 use super::super::{Outcome, inputs};
 use super::{CommonOptions, line, write_json};
-use crate::files::{expect_extension, not_an_input};
+use crate::files::{announce, expect_extension, not_an_input};
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -150,6 +150,7 @@ fn draw(
     map.file = Some(to.display().to_string());
     let grid = [map.weights.len(), map.weights.first().map_or(0, Vec::len)];
     overlay(&picture, &map.weights.concat(), grid)?.write_png(to)?;
+    announce(to);
     match asked.json {
         true => write_json(out, &response)?,
         false => writeln!(out, "{}", line(&response.labels))?,
