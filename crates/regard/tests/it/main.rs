@@ -3,6 +3,7 @@
 mod arrays;
 mod attend;
 mod bombs;
+mod by_name;
 mod checkpoints;
 mod data;
 mod details;
