@@ -128,6 +128,12 @@ impl TextEncoder {
         self.labels.get(number).cloned().unwrap_or_else(|| format!("LABEL_{number}"))
     }
 
+    /// Returns the out-of-vocabulary words of a text and the number of all its words. `None` if the
+    /// model reads subwords, or the characters of words.
+    pub fn unknown_words<'t>(&self, text: &'t str) -> Option<(Vec<&'t str>, usize)> {
+        (self.model.alphabet() == 0).then(|| self.tokenizer.unknown_words(text))?
+    }
+
     /// Returns the maximum number of tokens of a text.
     pub fn longest(&self) -> usize {
         self.model.longest().unwrap_or(usize::MAX)

@@ -6,6 +6,7 @@ use super::{Outcome, write_json};
 use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
 use regard_tasks::pipeline::Failure;
+use regard_tasks::reader::TextEncoder;
 use regard_tasks::say;
 use regard_tasks::text::Tokenizer;
 use std::io::Write;
@@ -83,7 +84,7 @@ pub fn command_without(texts: &[String]) -> String {
         .join(" ")
 }
 
-/// Notes on standard error which characters of a text are not in the vocabulary, for the first few
+/// Notes on standard error what of a text is not in the vocabulary, for the first few
 /// texts only: in a file of another language, every line would be noted.
 #[derive(Default)]
 pub struct Unknown {
@@ -101,16 +102,42 @@ impl Unknown {
         if unknown.is_empty() {
             return;
         }
-        self.told += 1;
         let count: usize = unknown.iter().map(|(_, count)| count).sum();
         let pieces: Vec<&str> = unknown.iter().map(|(piece, _)| *piece).collect();
-        let last = if self.told == Unknown::MOST { "; no further texts are checked" } else { "" };
+        let last = self.last();
         note(&format!(
             "the model does not know {} of {:?}: {}{last}",
             say::many(count, "character"),
             say::short(text, 40),
             say::list(&pieces, 8)
         ));
+    }
+
+    /// Notes that most words of a text are not in the vocabulary of a model that reads whole words,
+    /// so that its result says little about the text.
+    pub fn note_words(&mut self, encoder: &TextEncoder, text: &str) {
+        if self.told >= Unknown::MOST {
+            return;
+        }
+        let Some((unknown, all)) = encoder.unknown_words(text) else { return };
+        if unknown.is_empty() || 2 * unknown.len() < all {
+            return;
+        }
+        let last = self.last();
+        note(&format!(
+            "{} of {} of {:?} {} not in the vocabulary: {}{last}",
+            unknown.len(),
+            say::many(all, "word"),
+            say::short(text, 40),
+            if unknown.len() == 1 { "is" } else { "are" },
+            say::list(&unknown, 8)
+        ));
+    }
+
+    /// Counts a note, and returns its end.
+    fn last(&mut self) -> &'static str {
+        self.told += 1;
+        if self.told == Unknown::MOST { "; no further texts are checked" } else { "" }
     }
 }
 
