@@ -43,6 +43,42 @@ pub fn file(asked: &Path) -> PathBuf {
     if asked == Path::new("-") { "/dev/stdin".into() } else { asked.to_path_buf() }
 }
 
+/// Refuses a folder where a file is needed, with a command for the files in it. `ends` are the ends
+/// of their names, and `flags` the words before them.
+///
+/// # Errors
+/// If the path is a folder.
+pub fn not_folder(path: &Path, ends: &[&str], flags: &str) -> Result<()> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let is_one = |path: &PathBuf| {
+        let end = path.extension().map(|end| end.to_string_lossy().to_lowercase());
+        path.is_file() && end.is_some_and(|end| ends.contains(&end.as_str()))
+    };
+    // In the folder itself, or in one of the folders in it, as of classes.
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    };
+    let within = inside(path);
+    let folders = within.iter().filter(|path| path.is_dir()).map(|path| inside(path));
+    let mut all = [within.clone()].into_iter().chain(folders).flatten();
+    let shown = path.display();
+    let Some(found) = all.find(is_one) else {
+        bail!("{shown} is a folder, need files; none in it ends in .{}", ends.join(" or ."));
+    };
+    let end = found.extension().unwrap_or_default().to_string_lossy();
+    let between = if found.parent() == Some(path) { "" } else { "*/" };
+    let place = format!("{}/{between}*.{end}", quoted(shown.to_string().trim_end_matches('/')));
+    let given = [shown.to_string(), flags.to_string(), format!("{flags}={shown}")];
+    let command = command_without(&given);
+    let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
+    bail!("{shown} is a folder, need files. For those in it: {command}{flags} {place}")
+}
+
 /// Parses a count of at least 1.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "need a number from 1".to_string())

@@ -182,22 +182,45 @@ fn a_model_for_something_else_says_what_to_do() {
         &["--model en-fr"],
     );
     let bert = golden("BertModel");
-    for (verb, recipe, more) in [
-        ("answer", "squad-minilm", &["--context", "a text"][..]),
-        ("classify", "sst2-minilm", &[]),
-        ("tag", "ewt-minilm", &[]),
+    let home = folder("messages_heads");
+    let put = |name: &str, rows: String| {
+        fs::write(home.join(name), rows).unwrap();
+        home.join(name).display().to_string()
+    };
+    let ask = |i: usize| {
+        format!("{{\"context\": \"the cat {i}\", \"question\": \"what\", \"answer\": \"cat\"}}\n")
+    };
+    let label = |i: usize| format!("the cat {i},{}\n", ["a", "b"][i % 2]);
+    let [asked, labelled, tagged] = [
+        put("asked.jsonl", (0..30).map(ask).collect()),
+        put("labelled.csv", "text,label\n".to_string() + &(0..30).map(label).collect::<String>()),
+        put("tagged.conll", (0..30).map(|i| format!("cat{i}\tN\nsat\tV\n\n")).collect()),
+    ];
+    for (verb, file, more) in [
+        ("answer", &asked, &["--context", "a text"][..]),
+        ("classify", &labelled, &[]),
+        ("tag", &tagged, &[]),
     ] {
         let ran = regard(&[&[verb, "a text", "--model", &bert][..], more].concat());
         assert_eq!(ran.code, 2);
-        let hint = format!("regard train {recipe} --set from=");
+        let hint = format!("regard train {verb} --data FILE --from ");
         says(&ran, &["BertModel", &hint]);
-        let told = ran.err.split("regard train ").nth(1).unwrap().trim();
-        let args: Vec<&str> = told.split(' ').collect();
-        assert_eq!(
-            json(&[&["train"], &args[..], &["--dump-config", "--json"]].concat())["name"],
-            recipe
-        );
+        let told = ran.err.split("regard ").last().unwrap().trim();
+        let args: Vec<&str> =
+            told.split(' ').map(|word| if word == "FILE" { file } else { word }).collect();
+        let checked = regard(&[&args[..], &["--dry-run"]].concat());
+        assert_eq!(checked.code, 0, "{told}: {}", checked.err);
     }
+    // A model that lacks such a head is no start; a model without a head does nothing but embed.
+    let words = repository().join("models/en-pos").display().to_string();
+    fails(
+        &["answer", "a text", "--context", "a", "--model", &words],
+        &["regard train answer --data FILE --from sentence-transformers/all-MiniLM-L6-v2"],
+    );
+    fails(
+        &["summarize", "a text", "--model", &bert],
+        &["embeds texts (regard embed)", "regard train summarize --data FILE"],
+    );
     fails(&["fill", "a [MASK]", "--model", &bert], &["BertModel", "masked tokens"]);
     fails(
         &["answer", "Who wrote Hamlet?", "--context", "Hamlet was written by Shakespeare."],

@@ -59,6 +59,9 @@ fn layer_and_head(text: &str) -> Result<(usize, usize), String> {
 }
 
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
+    for path in &flags.image {
+        inputs::not_folder(path, &["png", "jpg", "jpeg"], "--image")?;
+    }
     let viewer: ImageClassifier = models::open(asked.model, asked.hub)?;
     if let Some(to) = &flags.attention {
         let images: Vec<&Path> = flags.image.iter().map(PathBuf::as_path).collect();
