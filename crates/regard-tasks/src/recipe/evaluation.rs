@@ -36,6 +36,17 @@ pub struct Metric {
     pub unit: &'static str,
 }
 
+/// Metrics of model selection that are percentages, by their names in the log of a run without the
+/// prefix `valid_`. Those with the unit `percent` in their name are too.
+const PERCENTAGES: [&str; 10] =
+    ["accuracy", "f1", "exact", "mrr", "ndcg", "wer", "per", "cer", "error", "wrong"];
+
+/// Whether a metric of the log of a run is a percentage.
+pub fn is_percentage(metric: &str) -> bool {
+    let name = metric.strip_prefix("valid_").unwrap_or(metric);
+    name.ends_with(", percent") || PERCENTAGES.contains(&name)
+}
+
 /// Returns the metrics with the names that the log of a run uses.
 pub(crate) fn measures(marks: &[Metric]) -> Vec<(String, f64)> {
     marks.iter().map(|mark| (format!("valid_{}", mark.name), mark.value)).collect()
