@@ -74,8 +74,8 @@ Files for --data of other models:
   point           lines such as `0.1 0.2 0.9 0.1 0.5 0.7 output 1 2 3 1`
   recognize       one line per recording: path of the WAV file, tab, transcript
 Every row is evaluated; the first one may be a header, unless --no-header is given. The columns that
-are read are printed. In the test part of a data set, texts that occur in a classifier's training set
-are left out and their number is printed.
+are read are printed. In the test part of a data set, texts that occur in a classifier's training
+set are left out and their number is printed.
 
 --json prints an object with name, task, data, part, the metrics, the number of examples, and
 details: precision, recall and F1 of each label, the confusion matrix, and the worst examples.";

@@ -42,12 +42,12 @@ pub fn record(flags: &Flags, run: Option<&Path>) -> Result<Option<TrainedImport>
     }
 }
 
-/// Tasks whose examples are the rows of a table for any model. Those of a classifier are read by its
-/// recipe, which has keys for the columns.
+/// Tasks whose examples are the rows of a table for any model. Those of a classifier are read by
+/// its recipe, which has keys for the columns.
 const OF_TABLES: [&str; 4] = ["translate", "summarize", "rerank", "answer"];
 
-/// Returns what is known about the files of a model that was not trained on imported ones, if --data
-/// names tables of its task.
+/// Returns what is known about the files of a model that was not trained on imported ones, if
+/// --data names tables of its task.
 pub fn of_model(flags: &Flags, recipe: &Table, model: &ResolvedModel) -> Option<TrainedImport> {
     let task = recipe.get("task").and_then(|task| task.as_str())?;
     let paths: Vec<&Path> = flags.data.iter().map(Path::new).collect();
@@ -56,8 +56,7 @@ pub fn of_model(flags: &Flags, recipe: &Table, model: &ResolvedModel) -> Option<
     }
     // SQuAD's JSON is a tree of articles, which recipes read.
     let is_tree = |path: &Path| task == "answer" && has_end(path, "json");
-    let is_table =
-        |path: &Path| (is_table_name(path) || has_end(path, "txt")) && !is_tree(path);
+    let is_table = |path: &Path| (is_table_name(path) || has_end(path, "txt")) && !is_tree(path);
     let alone = matches!(paths[..], [path] if path.is_file() && !is_table(path));
     match alone && flags.columns.given().is_empty() {
         true => None,
@@ -145,8 +144,8 @@ impl OwnExamples {
     }
 }
 
-/// Sets the keys of a classifier's recipe for the columns that flags choose. Flags without effect are
-/// refused: the files of other tasks have no columns.
+/// Sets the keys of a classifier's recipe for the columns that flags choose. Flags without effect
+/// are refused: the files of other tasks have no columns.
 pub fn set_columns(flags: &Flags, recipe: &mut Table) -> Result<()> {
     let task = recipe.get("task").and_then(|task| task.as_str()).unwrap_or_default();
     let (task, is_classifier) = (task.to_string(), task == "classify");
