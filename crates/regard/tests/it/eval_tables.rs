@@ -59,6 +59,10 @@ fn a_translator_reads_the_columns_of_its_languages() {
     let ran = eval(&here, &["--data", "german.tsv"]);
     assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
     assert!(ran.err.contains("the model translates en to fr"), "{}", ran.err);
+    // The first row is a pair, though "hi" is the code of a language.
+    fs::write(here.join("hi.tsv"), "Hi.\tSalut !\nI am hungry.\tJ'ai faim.\n").unwrap();
+    let ran = eval(&here, &["--data", "hi.tsv"]);
+    assert!(ran.code == 0 && ran.err.contains("first: 'Hi.' → 'Salut !'"), "{}", ran.err);
     // Parallel files, in any order.
     for (name, at) in [("test.fr", 1), ("test.en", 0)] {
         let lines: Vec<&str> = PAIRS.iter().map(|(en, fr)| [*en, *fr][at]).collect();

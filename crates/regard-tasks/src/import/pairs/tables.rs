@@ -100,7 +100,8 @@ fn sides<'a>(request: &'a Request, table: &Table) -> Result<Cow<'a, Request>, St
     let Some(languages) = languages.and_then(|reading| reading.languages.clone()) else {
         return Ok(request);
     };
-    if request.columns.source.is_some() || request.columns.target.is_some() {
+    let is_chosen = request.columns.source.is_some() || request.columns.target.is_some();
+    if is_chosen || request.header == Some(false) {
         return Ok(request);
     }
     let first = first_row(table);
@@ -112,14 +113,17 @@ fn sides<'a>(request: &'a Request, table: &Table) -> Result<Cow<'a, Request>, St
         first.iter().position(is)
     };
     let spoken = |at: usize| languages::of_column(&first[at]).is_some();
+    let is_known = languages.iter().any(|each| languages::code(each).is_some());
+    // A single name of another language may be a text, such as the greeting "Hi.".
+    let are_names = |found: [Option<usize>; 2]| {
+        found != [None, None] || (0..first.len()).filter(|at| spoken(*at)).count() > 1
+    };
     let sides = match (languages.each_ref().map(of), first.len()) {
         ([Some(source), Some(target)], _) => [source, target],
         // The only other column, if it is not of a third language.
         ([Some(source), None], 2) if !spoken(1 - source) => [source, 1 - source],
         ([None, Some(target)], 2) if !spoken(1 - target) => [1 - target, target],
-        _ if languages.iter().any(|each| languages::code(each).is_some())
-            && (0..first.len()).any(spoken) =>
-        {
+        (found, _) if is_known && are_names(found) => {
             let [source, target] = &languages;
             return Err(format!(
                 "the model translates {source} to {target}, and not both are columns of this \
