@@ -32,6 +32,21 @@ pub fn list<S: AsRef<str>>(items: &[S], most: usize) -> String {
     }
 }
 
+/// Joins items of a list as far as they fit into a line of a message, and gives the number of the
+/// others.
+pub fn list_in_line<S: AsRef<str>>(items: &[S]) -> String {
+    const MOST: usize = 12;
+    const WIDTH: usize = 80;
+    let mut width = 0;
+    let fits = |item: &&S| {
+        width += item.as_ref().chars().count().min(40) + 2;
+        width <= WIDTH
+    };
+    // A single other one takes as much room as its number.
+    let count = items.iter().take_while(fits).count().clamp(1, MOST);
+    list(items, if count + 1 == items.len() { items.len() } else { count })
+}
+
 /// Formats a number with commas between thousands.
 pub fn count(number: usize) -> String {
     let digits = number.to_string();
@@ -90,6 +105,16 @@ fn or(names: &[&str]) -> String {
     }
 }
 
+/// Quotes a command-line argument for a shell, if it needs quotes.
+pub fn quoted(word: impl std::fmt::Display) -> String {
+    let word = word.to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// Computes the edit distance with transpositions: insertions, deletions, substitutions and swaps
 /// of adjacent characters.
 pub fn distance(from: &str, to: &str) -> usize {
@@ -144,11 +169,27 @@ mod tests {
         assert_eq!(near("", &names), None);
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_shell_reads_the_same_word() {
+        for word in ["runs/x", "my runs/x", "it's", "", "$HOME", "a;b", "模型"] {
+            let script = format!("printf %s {}", quoted(word));
+            let ran = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8(ran.stdout).unwrap(), word);
+        }
+    }
+
     #[test]
     fn lists_stay_short() {
         assert_eq!(list(&["a", "b"], 2), "a, b");
         assert_eq!(list(&["a", "b", "c"], 2), "a, b … and 1 more");
+        let labels: Vec<String> = (0..708).map(|i| format!("label {i}")).collect();
+        let line = list_in_line(&labels);
+        assert!(line.ends_with(" … and 700 more") && line.chars().count() < 100, "{line}");
+        assert_eq!(list_in_line(&["a"; 13]).matches('a').count(), 13);
+        assert_eq!(list_in_line(&["a"; 14]).matches("a,").count(), 11);
         let long = "x".repeat(1000);
+        assert!(list_in_line(&vec![long.clone(); 9]).chars().count() < 100);
         assert!(list(&vec![long; 5000], 5).chars().count() < 300);
         assert_eq!((count(0), count(999), count(1000)), ("0".into(), "999".into(), "1,000".into()));
         assert_eq!(count(1234567), "1,234,567");

@@ -6,7 +6,7 @@ use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_models::checkpoint::{self, Precision};
 use regard_models::story::StoryModel;
-use regard_models::text::TextModel;
+use regard_models::text::{self, Head, TextModel};
 use regard_models::{BuiltIn, ModelFiles, zoo};
 use regard_tasks::answer::Answerer;
 use regard_tasks::answer_story::StoryAnswerer;
@@ -279,11 +279,12 @@ fn resolve_for(row: &TaskRow, asked: Option<&str>, hub: &Hub) -> Result<Resolved
             let of = self::row(model.task);
             bail!(
                 "--model: the built-in model {} {} ({}); this command needs a model that {}. \
-                 `regard models` lists all",
+                 `regard models` lists all; to train one: {}",
                 model.name,
                 of.does,
                 verbs(of),
-                row.does
+                row.does,
+                trains(row)
             )
         }
         found => Ok(found),
@@ -296,11 +297,8 @@ fn lacks(row: &TaskRow) -> String {
         "" => String::new(),
         id => format!("Download one: --model {id}. "),
     };
-    let own = import::IMPORTERS.iter().find(|importer| importer.task == row.models);
-    let own = own.map_or(String::new(), |_| {
-        let from = if import::preset::needs_origin(row.models) { " --from MODEL" } else { "" };
-        format!("`regard train {} --data FILE{from}`, or by a recipe: ", row.models)
-    });
+    let own = import::preset::command(row.models, None);
+    let own = own.map_or(String::new(), |own| format!("`{own}`, or by a recipe: "));
     format!(
         "--model is required: need a model that {}, and none is built in. {download}Or train one: \
          {own}`regard train {}`",
@@ -308,10 +306,16 @@ fn lacks(row: &TaskRow) -> String {
     )
 }
 
+/// Command that trains a model of a task.
+fn trains(row: &TaskRow) -> String {
+    let own = import::preset::command(row.models, None);
+    own.unwrap_or_else(|| format!("regard train {}", row.recipe))
+}
+
 /// Names of the verbs that use the models of a task.
 fn verbs(of: &TaskRow) -> String {
-    let verbs: Vec<&str> =
-        pipeline::TASKS.iter().filter(|row| row.models == of.name).map(|row| row.verb).collect();
+    let is_one = |row: &&TaskRow| row.models == of.name || row.name == of.name;
+    let verbs: Vec<&str> = pipeline::TASKS.iter().filter(is_one).map(|row| row.verb).collect();
     verbs.join(" and ")
 }
 
@@ -377,7 +381,10 @@ fn of_other_task(
     asked: Option<&str>,
 ) -> Option<anyhow::Error> {
     let config = train::files(found.files()).ok()?.config().ok()?;
-    let of = pipeline::task(zoo::task_of(&config).ok()?)?;
+    // A text model without a head embeds texts.
+    let is_bare = text::head_of(&config).is_ok_and(|head| head == Head::Bare);
+    let of = if is_bare { "embed" } else { zoo::task_of(&config).ok()? };
+    let of = pipeline::task(of)?;
     // Any text model can embed; one with another head is told how to be trained for the task, but a
     // causal one is no good start for labels.
     let other_head = OF_TEXTS.contains(&row.models) && zoo::is::<dyn TextModel>(&config);
@@ -392,10 +399,11 @@ fn of_other_task(
     };
     Some(anyhow!(
         "--model: {place} is a model that {} ({}); this command needs a model that {}. `regard \
-         models` lists all",
+         models` lists all; to train one: {}",
         of.does,
         verbs(of),
-        row.does
+        row.does,
+        trains(row)
     ))
 }
 

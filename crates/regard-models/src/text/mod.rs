@@ -447,6 +447,11 @@ pub fn head_of(config: &Value) -> Result<Head> {
     family(config)?.head_of(config).map_err(Error::Invalid)
 }
 
+/// Whether models of this family can have a head.
+pub fn has_head(config: &Value, head: Head) -> bool {
+    family(config).is_ok_and(|family| family.class_of(head).is_some())
+}
+
 /// Returns the configuration with the class of this head.
 fn with_head(config: &Value, head: Head) -> Result<Value> {
     let family = family(config)?;

@@ -459,7 +459,11 @@ pub fn of_object<'a>(
     let find = |wanted: &str| keys.iter().copied().find(|key| key.eq_ignore_ascii_case(wanted));
     let missing = |key: &str, wanted: &str| {
         let mean = say::did_you_mean(wanted, keys);
-        format!("has no {wanted:?}; {mean}its keys are {}; set data.{key}", say::list(keys, LISTED))
+        let set = match asked.spelling {
+            Spelling::Keys => format!("set data.{key}"),
+            Spelling::Flags => format!("choose another with --{key}"),
+        };
+        format!("has no {wanted:?}; {mean}its keys are {}; {set}", say::list(keys, LISTED))
     };
     let text = match &asked.text {
         Some(names) => {

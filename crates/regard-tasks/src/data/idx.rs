@@ -142,9 +142,9 @@ impl Values {
         fill(&mut reader, &mut magic, 0, "the magic number")?;
         let [zero, one, code, axes] = magic;
         if (zero, one) != (0, 0) || !AXES.contains(&axes) {
-            return Err(format!(
-                "byte 0: got {magic:?}, need 0, 0, 8 and 1 to 4 axes: this is not an IDX file"
-            ));
+            return Err(
+                "byte 0: is not an IDX file, which begins with 0, 0, 8 and 1 to 4 axes".to_string()
+            );
         }
         let Some(kind) = kinds.iter().copied().find(|kind| kind.code() == code) else {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -239,9 +239,9 @@ mod tests {
         let rows: [(&[u8], &str); 10] = [
             (b"", "byte 0: the file ends within the magic number"),
             (&whole[..3], "byte 0: the file ends within the magic number"),
-            (b"\x89PNG\r\n", "byte 0: got [137, 80, 78, 71]"),
+            (b"\x89PNG\r\n", "byte 0: is not an IDX file"),
             (&[0, 0, 13, 1, 0, 0, 0, 1], "byte 2: got type 13"),
-            (&[0, 0, 8, 9, 0, 0], "byte 0: got [0, 0, 8, 9]"),
+            (&[0, 0, 8, 9, 0, 0], "byte 0: is not an IDX file"),
             (&whole[..10], "byte 8: the file ends within the size of axis 1"),
             (&[0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 0], "byte 8: axis 1 is empty"),
             (&to_bytes(&[u32::MAX as usize; 3], &[]), "need at most"),

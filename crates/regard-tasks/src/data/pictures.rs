@@ -50,9 +50,14 @@ impl Image {
     pub fn decode(bytes: &[u8]) -> Result<Image, String> {
         let format = match image::guess_format(bytes) {
             Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
-            _ => {
-                let begin = &bytes[..bytes.len().min(4)];
-                return Err(format!("byte 0: got {begin:02x?}, need a PNG, a JPEG or an IDX file"));
+            other => {
+                let found = match other {
+                    _ if bytes.is_empty() => "is empty".to_string(),
+                    Ok(other) => format!("is of the type {other:?}"),
+                    Err(_) if is_text(bytes) => "is a text".to_string(),
+                    Err(_) => "is of no known type of images".to_string(),
+                };
+                return Err(format!("{found}, need a PNG, a JPEG or an IDX file"));
             }
         };
         if format == ImageFormat::Jpeg {
@@ -106,6 +111,15 @@ impl Image {
             .map_err(|e| Error::file(path, e.to_string()))?;
         checkpoint::write_file(path, &bytes)
     }
+}
+
+/// Whether the beginning of a file is text without control characters.
+fn is_text(bytes: &[u8]) -> bool {
+    let first = &bytes[..bytes.len().min(64)];
+    let is_plain = |c: char| !c.is_control() || c.is_whitespace();
+    // A character may be cut off at the end.
+    let valid = first.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    !valid.is_empty() && first.len() - valid.len() < 4 && valid.chars().all(is_plain)
 }
 
 fn grey([r, g, b]: &[u8; 3]) -> u8 {
@@ -231,9 +245,11 @@ mod tests {
         };
         let (empty, huge) = (as_wide_as(0), as_wide_as(0x7f));
         let photo = jpeg([64, 64], &(0..4096).map(|i| (i * 7919 % 251) as u8).collect::<Vec<_>>());
-        let rows: [(&[u8], &str); 7] = [
-            (b"", "need a PNG, a JPEG or an IDX file"),
-            (b"GIF89a..........", "need a PNG, a JPEG or an IDX file"),
+        let rows: [(&[u8], &str); 9] = [
+            (b"", "is empty, need a PNG, a JPEG or an IDX file"),
+            (b"GIF89a..........", "is of the type Gif, need a PNG, a JPEG or an IDX file"),
+            (b"<svg></svg>", "is a text, need a PNG"),
+            (b"\x01\x02\xff\xfe", "is of no known type of images, need a PNG"),
             (&whole[..30], "at byte"),
             (&whole[..whole.len() - 20], "at byte"),
             (&empty, "at byte"),

@@ -295,14 +295,10 @@ fn sizes_told(sizes: impl Iterator<Item = [usize; 2]>, side: usize) -> String {
 
 /// Sentence about the labels of the training part.
 fn labels_told(counts: &[(&str, usize)]) -> String {
-    const NAMED: usize = 10;
     let each =
-        |(name, count): &(&str, usize)| format!("{} {}", say::short(name, 40), say::count(*count));
-    let mut named: Vec<String> = counts.iter().take(NAMED).map(each).collect();
-    if let more @ 1.. = counts.len().saturating_sub(NAMED) {
-        named.push(format!("… and {} more", say::count(more)));
-    }
-    format!("{} in the training part: {}", say::many(counts.len(), "label"), named.join(", "))
+        |(name, count): &(&str, usize)| format!("{} {}", say::short(name, 30), say::count(*count));
+    let named = say::list_in_line(&counts.iter().map(each).collect::<Vec<_>>());
+    format!("{} in the training part: {named}", say::many(counts.len(), "label"))
 }
 
 impl Written {

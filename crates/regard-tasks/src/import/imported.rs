@@ -139,6 +139,15 @@ impl Import {
         }
     }
 
+    /// Returns the column that was read for a role, such as `source`: its name, or its number from 1
+    /// if it has none. `None` if no single column was.
+    pub fn column(&self, role: &str) -> Option<String> {
+        match &self.record.reading.as_ref()?.columns.get(role)?[..] {
+            [column] => column.name.clone().or_else(|| column.number.map(|n| n.to_string())),
+            _ => None,
+        }
+    }
+
     /// Writes the parts to a folder, which is made, with [`RECORD`], which says where they come
     /// from.
     ///

@@ -182,7 +182,8 @@ pub fn choose(import: &Import, wish: &Wish) -> Result<Choice> {
         if import.task == "classify" {
             *asked = (*asked * PIECES[0]).div_euclid(PIECES[1]);
         }
-        *asked = (*asked).min(most as i64);
+        // Models without a table of positions have no longest text.
+        *asked = (*asked).min(i64::try_from(most).unwrap_or(i64::MAX));
         let pieces = import.size.longest as i64 * PIECES[0] / PIECES[1];
         if import.task == "classify" && pieces > *asked {
             let what = if import.size.unspaced { "character" } else { "word" };
@@ -194,6 +195,19 @@ pub fn choose(import: &Import, wish: &Wish) -> Result<Choice> {
         }
     }
     Ok(Choice { note, recipe, seconds: steps * second_per_step, epochs: steps / per_epoch })
+}
+
+/// Pretrained encoder that messages propose.
+const ORIGIN: &str = "sentence-transformers/all-MiniLM-L6-v2";
+
+/// Command that trains a model of a task on files of the user. `from` is a model that can be
+/// fine-tuned for it. `None` if there is no such task.
+pub fn command(task: &str, from: Option<&Path>) -> Option<String> {
+    super::IMPORTERS.iter().find(|importer| importer.task == task)?;
+    let from = from.map(|from| say::quoted(from.display()));
+    let from = from.or_else(|| needs_origin(task).then(|| ORIGIN.to_string()));
+    let from = from.map_or(String::new(), |from| format!(" --from {from}"));
+    Some(format!("regard train {task} --data FILE{from}"))
 }
 
 /// Whether a task is only trained from a pretrained model.
@@ -216,7 +230,7 @@ fn find(task: &str, from: bool) -> Result<&'static Preset> {
     }
     Err(Error::invalid(format!(
         "{task} needs a pretrained encoder: add --from MODEL, a folder, a run or a Hub id, such as \
-         --from sentence-transformers/all-MiniLM-L6-v2"
+         --from {ORIGIN}"
     )))
 }
 

@@ -104,10 +104,12 @@ impl Reading {
     /// Message for a label that training did not see; `None` for a known one.
     pub(super) fn unknown(&self, label: &str) -> Option<String> {
         (!self.is_label(label)).then(|| {
+            let known: Vec<&str> = self.labels.iter().map(String::as_str).collect();
+            let mean = say::did_you_mean(label, &known);
             format!(
-                "the label {:?} is not one that the run has learned: {}",
+                "the label {:?} is not one that the run has learned: {mean}{}",
                 say::short(label, 40),
-                say::list(&self.labels, 8)
+                say::list_in_line(&self.labels)
             )
         })
     }

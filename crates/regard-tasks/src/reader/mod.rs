@@ -8,6 +8,7 @@ pub(crate) mod learn;
 pub use learn::{Data, ReaderVocabulary, Recipe};
 
 use crate::embed::{SentenceSettings, sentence};
+use crate::import::preset;
 use crate::text::{Alphabet, Encoding, Tokenizer};
 use crate::{logits, say, train};
 use burn::tensor::{Device, Tensor};
@@ -45,16 +46,20 @@ impl TextEncoder {
         let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);
         if head != Head::Bare && named != head && !(words(head) && words(named)) {
             let class = config["architectures"][0].as_str().unwrap_or("no architecture");
-            // A recipe cannot start from a built-in model.
-            let (it, from) = match files.folder() {
-                Some(folder) => ("it", format!(" --set from={}", folder.display())),
-                None => ("one", String::new()),
+            // Training cannot start from a built-in model, nor from one without this head.
+            let from = files.folder().filter(|_| text::has_head(&config, head));
+            let it = if from.is_some() { "it" } else { "one" };
+            let how = |task: &str| {
+                let command = preset::command(task, from).expect("the task has an importer");
+                format!("Train {it} for that: {command}")
             };
             let how = match head {
-                Head::Sequence => format!("to classify texts. Train {it} for that: regard train sst2-minilm{from}"),
-                Head::Tokens => format!("to label words. Train {it} for that: regard train ewt-minilm{from}"),
-                Head::Span => format!("to answer questions. Train {it} for that: regard train squad-minilm{from}"),
-                _ => "to predict masked tokens. Take one that was, such as google-bert/bert-base-uncased, or train one: regard train wikitext2-bert".to_string(),
+                Head::Sequence => format!("to classify texts. {}", how("classify")),
+                Head::Tokens => format!("to label words. {}", how("tag")),
+                Head::Span => format!("to answer questions. {}", how("answer")),
+                _ => "to predict masked tokens. Take one that was, such as \
+                      google-bert/bert-base-uncased, or train one: regard train wikitext2-bert"
+                    .to_string(),
             };
             return Err(Error::file(
                 files.path(checkpoint::CONFIG),
@@ -126,6 +131,12 @@ impl TextEncoder {
 
     pub(crate) fn label(&self, number: usize) -> String {
         self.labels.get(number).cloned().unwrap_or_else(|| format!("LABEL_{number}"))
+    }
+
+    /// Returns the out-of-vocabulary words of a text and the number of all its words. `None` if the
+    /// model reads subwords, or the characters of words.
+    pub fn unknown_words<'t>(&self, text: &'t str) -> Option<(Vec<&'t str>, usize)> {
+        (self.model.alphabet() == 0).then(|| self.tokenizer.unknown_words(text))?
     }
 
     /// Returns the maximum number of tokens of a text.

@@ -5,9 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
-/// Maximum number of labels that are listed by name.
-const NAMED: usize = 20;
-
 /// Lines printed before training starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
@@ -38,14 +35,11 @@ impl About {
     /// Adds a line with the names of labels and the number of examples of each.
     pub fn labels(&mut self, what: &str, counts: &[(&str, usize)]) {
         let each = |(name, count): &(&str, usize)| {
-            format!("{} ({})", say::short(name, 40), say::count(*count))
+            format!("{} ({})", say::short(name, 30), say::count(*count))
         };
-        let named: Vec<String> = counts.iter().take(NAMED).map(each).collect();
-        let more = match counts.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" … and {} more", say::count(more)),
-        };
-        self.lines.push(format!("{}: {}{more}", say::many(counts.len(), what), named.join(", ")));
+        let named: Vec<String> = counts.iter().map(each).collect();
+        let named = say::list_in_line(&named);
+        self.lines.push(format!("{}: {named}", say::many(counts.len(), what)));
     }
 
     /// Joins all lines, with the sizes of the model as the last one.
@@ -74,7 +68,7 @@ mod tests {
         about.labels("label", &counts);
         let text = about.with_sizes("sizes");
         assert!(text.starts_with("25 labels: l00 (2), l01 (2)"), "{text}");
-        assert!(text.ends_with("l19 (2) … and 5 more\nsizes"), "{text}");
+        assert!(text.ends_with("l07 (2) … and 17 more\nsizes"), "{text}");
         assert_eq!(counted(["b", "a", "b"].into_iter()), [("a", 1), ("b", 2)]);
     }
 }

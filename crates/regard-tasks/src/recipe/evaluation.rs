@@ -36,6 +36,17 @@ pub struct Metric {
     pub unit: &'static str,
 }
 
+/// Metrics of model selection that are percentages, by their names in the log of a run without the
+/// prefix `valid_`. Those with the unit `percent` in their name are too.
+const PERCENTAGES: [&str; 10] =
+    ["accuracy", "f1", "exact", "mrr", "ndcg", "wer", "per", "cer", "error", "wrong"];
+
+/// Whether a metric of the log of a run is a percentage.
+pub fn is_percentage(metric: &str) -> bool {
+    let name = metric.strip_prefix("valid_").unwrap_or(metric);
+    name.ends_with(", percent") || PERCENTAGES.contains(&name)
+}
+
 /// Returns the metrics with the names that the log of a run uses.
 pub(crate) fn measures(marks: &[Metric]) -> Vec<(String, f64)> {
     marks.iter().map(|mark| (format!("valid_{}", mark.name), mark.value)).collect()
@@ -56,6 +67,8 @@ pub struct Report {
     pub excluded: usize,
     /// Note on how the data were interpreted, where that is ambiguous, or on what was left out.
     pub note: Option<String>,
+    /// Columns of a file that were read, if it is a table.
+    pub columns: Option<String>,
     /// Metrics with their values.
     pub marks: Vec<Metric>,
     /// Number of parameters of the model.
@@ -82,14 +95,26 @@ impl Report {
         parameters: usize,
         mark: impl FnOnce() -> Result<DetailedMarks>,
     ) -> Result<Report> {
-        let EvaluationSet { data, part, asked, unit, excluded, note } = sheet;
+        let EvaluationSet { data, part, asked, unit, excluded, note, columns } = sheet;
         if asked == 0 {
             return Err(Error::invalid(format!("{data}: no examples to evaluate")));
         }
         let began = Instant::now();
         let (marks, details) = mark()?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Report { data, part, asked, unit, excluded, note, marks, parameters, seconds, details })
+        Ok(Report {
+            data,
+            part,
+            asked,
+            unit,
+            excluded,
+            note,
+            columns,
+            marks,
+            parameters,
+            seconds,
+            details,
+        })
     }
 }
 
@@ -104,13 +129,14 @@ pub(crate) struct EvaluationSet {
     pub unit: &'static str,
     pub excluded: usize,
     pub note: Option<String>,
+    pub columns: Option<String>,
 }
 
 impl EvaluationSet {
     /// Creates the description of `asked` examples, none of them excluded.
     pub(crate) fn new(source: &Source, asked: usize, unit: &'static str) -> EvaluationSet {
         let (data, part) = (source.name(), source.part());
-        EvaluationSet { data, part, asked, unit, excluded: 0, note: None }
+        EvaluationSet { data, part, asked, unit, excluded: 0, note: None, columns: None }
     }
 }
 

@@ -139,6 +139,16 @@ impl Tokenizer {
         pieces
     }
 
+    /// Returns the out-of-vocabulary words of a text, in its order, and the number of all its words.
+    /// `None` if tokens need not be words: the tokenizer has no alphabet.
+    pub fn unknown_words<'t>(&self, text: &'t str) -> Option<(Vec<&'t str>, usize)> {
+        let (unk, _) = (self.special.unk?, self.alphabet.as_ref()?);
+        let Encoding { ids, offsets, .. } = self.encode(text).ok()?;
+        let unknown = ids.iter().zip(offsets).filter(|(id, _)| **id == unk);
+        let words = unknown.filter_map(|(_, (start, end))| text.get(start..end)).collect();
+        Some((words, ids.len()))
+    }
+
     /// Tokenises a text or a pair, with the special tokens that the model was trained with
     /// (`[CLS] … [SEP] … [SEP]`), where the file defines them.
     pub fn encode_special(&self, text: &str, pair: Option<&str>) -> Result<Encoding> {

@@ -149,7 +149,7 @@ fn a_model_is_not_asked_what_it_was_not_trained_for() {
         TextEncoder::load(&folder("BertForMaskedLM"), Head::Span).err().unwrap().to_string();
     assert!(
         error.contains("BertForMaskedLM")
-            && error.contains("regard train squad-minilm --set from="),
+            && error.contains("regard train answer --data FILE --from "),
         "{error}"
     );
     // Any model gives embeddings.

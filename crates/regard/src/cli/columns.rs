@@ -59,8 +59,8 @@ impl ColumnFlags {
         request.skip_bad = self.skip_bad;
     }
 
-    /// Returns a flag that was given, with its hyphens.
-    pub fn given(&self) -> Option<&'static str> {
+    /// Returns the flags that were given, with their hyphens.
+    pub fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--edges", self.edges.is_some()),
             ("--text", self.text.is_some()),
@@ -74,6 +74,6 @@ impl ColumnFlags {
             ("--no-header", self.no_header),
             ("--skip-bad", self.skip_bad),
         ];
-        all.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+        all.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
     }
 }

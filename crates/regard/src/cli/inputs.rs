@@ -6,6 +6,7 @@ use super::{Outcome, write_json};
 use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
 use regard_tasks::pipeline::Failure;
+use regard_tasks::reader::TextEncoder;
 use regard_tasks::say;
 use regard_tasks::text::Tokenizer;
 use std::io::Write;
@@ -40,6 +41,42 @@ impl From<std::io::Error> for InputError {
 /// Path of a file argument: `-` is standard input.
 pub fn file(asked: &Path) -> PathBuf {
     if asked == Path::new("-") { "/dev/stdin".into() } else { asked.to_path_buf() }
+}
+
+/// Refuses a folder where a file is needed, with a command for the files in it. `ends` are the ends
+/// of their names, and `flags` the words before them.
+///
+/// # Errors
+/// If the path is a folder.
+pub fn not_folder(path: &Path, ends: &[&str], flags: &str) -> Result<()> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let is_one = |path: &PathBuf| {
+        let end = path.extension().map(|end| end.to_string_lossy().to_lowercase());
+        path.is_file() && end.is_some_and(|end| ends.contains(&end.as_str()))
+    };
+    // In the folder itself, or in one of the folders in it, as of classes.
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    };
+    let within = inside(path);
+    let folders = within.iter().filter(|path| path.is_dir()).map(|path| inside(path));
+    let mut all = [within.clone()].into_iter().chain(folders).flatten();
+    let shown = path.display();
+    let Some(found) = all.find(is_one) else {
+        bail!("{shown} is a folder, need files; none in it ends in .{}", ends.join(" or ."));
+    };
+    let end = found.extension().unwrap_or_default().to_string_lossy();
+    let between = if found.parent() == Some(path) { "" } else { "*/" };
+    let place = format!("{}/{between}*.{end}", quoted(shown.to_string().trim_end_matches('/')));
+    let given = [shown.to_string(), flags.to_string(), format!("{flags}={shown}")];
+    let command = command_without(&given);
+    let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
+    bail!("{shown} is a folder, need files. For those in it: {command}{flags} {place}")
 }
 
 /// Parses a count of at least 1.
@@ -83,7 +120,7 @@ pub fn command_without(texts: &[String]) -> String {
         .join(" ")
 }
 
-/// Notes on standard error which characters of a text are not in the vocabulary, for the first few
+/// Notes on standard error what of a text is not in the vocabulary, for the first few
 /// texts only: in a file of another language, every line would be noted.
 #[derive(Default)]
 pub struct Unknown {
@@ -101,16 +138,42 @@ impl Unknown {
         if unknown.is_empty() {
             return;
         }
-        self.told += 1;
         let count: usize = unknown.iter().map(|(_, count)| count).sum();
         let pieces: Vec<&str> = unknown.iter().map(|(piece, _)| *piece).collect();
-        let last = if self.told == Unknown::MOST { "; no further texts are checked" } else { "" };
+        let last = self.last();
         note(&format!(
             "the model does not know {} of {:?}: {}{last}",
             say::many(count, "character"),
             say::short(text, 40),
             say::list(&pieces, 8)
         ));
+    }
+
+    /// Notes that most words of a text are not in the vocabulary of a model that reads whole words,
+    /// so that its result says little about the text.
+    pub fn note_words(&mut self, encoder: &TextEncoder, text: &str) {
+        if self.told >= Unknown::MOST {
+            return;
+        }
+        let Some((unknown, all)) = encoder.unknown_words(text) else { return };
+        if unknown.is_empty() || 2 * unknown.len() < all {
+            return;
+        }
+        let last = self.last();
+        note(&format!(
+            "{} of {} of {:?} {} not in the vocabulary: {}{last}",
+            unknown.len(),
+            say::many(all, "word"),
+            say::short(text, 40),
+            if unknown.len() == 1 { "is" } else { "are" },
+            say::list(&unknown, 8)
+        ));
+    }
+
+    /// Counts a note, and returns its end.
+    fn last(&mut self) -> &'static str {
+        self.told += 1;
+        if self.told == Unknown::MOST { "; no further texts are checked" } else { "" }
     }
 }
 

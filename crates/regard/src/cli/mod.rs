@@ -27,6 +27,7 @@ mod score;
 mod search;
 mod search_file;
 mod summarize;
+mod tables;
 mod tag;
 mod texts;
 mod tokenizer;
@@ -224,4 +225,20 @@ fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     serde_json::to_writer(&mut *out, &serde_json::to_value(value)?)?;
     writeln!(out)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    /// Longer lines would be broken by clap, in the middle of a paragraph or a table.
+    #[test]
+    fn lines_of_help_texts_fit() {
+        fn check(command: &clap::Command) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in text.lines() {
+                assert!(line.chars().count() <= 100, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&super::command());
+    }
 }

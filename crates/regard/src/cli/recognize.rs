@@ -60,6 +60,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if !(1..=60_000).contains(&flags.chunk) {
         bail!("--chunk: got {} milliseconds, need 1 to 60000", flags.chunk);
     }
+    for path in &flags.file {
+        inputs::not_folder(path, &["wav"], "")?;
+    }
     let recognizer: Recognizer = models::open(flags.model.as_deref(), &flags.hub)?;
     let parameters = Parameters { top_k: flags.top_k };
     for path in flags.file.iter().map(|path| inputs::file(path)) {

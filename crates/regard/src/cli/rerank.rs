@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Scores each line of --texts (or row of a table, --text COLUMN), or of standard input, against the
-query, and prints the most relevant first: score, tab, number of the line or row from 1, tab, text. No model for this is built in.
+query, and prints the most relevant first: score, tab, number of the line or row from 1, tab, text.
+No model for this is built in.
 
 Examples (texts are your own file; a model is trained before, or downloaded):
   regard rerank 'Who wrote Hamlet?' --texts passages.txt --model runs/squad-rerank

@@ -8,6 +8,7 @@ use crate::show::table::{Rows, Table};
 use crate::show::{bytes, label, terminal};
 use anyhow::{Result, bail};
 use clap::Args;
+use regard_tasks::evaluation::is_percentage;
 use regard_tasks::import::TrainedImport;
 use regard_tasks::train::{self, LoggedEvaluation, RunDetails, RunStatus, RunSummary};
 use regard_tasks::{pipeline, say};
@@ -133,13 +134,15 @@ fn best(run: &RunSummary) -> String {
     let metric = run.metric.as_deref().unwrap_or_default();
     let metric = metric.strip_prefix("valid_").unwrap_or(metric);
     // The unit comes after the value.
-    let (metric, unit) = match metric.split_once(", ") {
-        Some((metric, "percent")) => (metric, " %"),
-        Some((metric, _)) => (metric, ""),
-        None => (metric, ""),
-    };
+    let unit = unit(metric);
+    let metric = metric.split_once(", ").map_or(metric, |(metric, _)| metric);
     let of = if let RunStatus::Seeds { .. } = run.status { " (mean)" } else { "" };
     plain(&format!("{metric} {}{unit}{of}", number(value)))
+}
+
+/// Unit of a metric, after its value.
+fn unit(metric: &str) -> &'static str {
+    if is_percentage(metric) { " %" } else { "" }
 }
 
 fn number(value: f64) -> String {
@@ -227,7 +230,7 @@ fn evaluations(run: &RunDetails, out: &mut dyn Write) -> Result<()> {
     let heading = heading.chain(columns.iter().map(|(title, _)| title.clone())).collect();
     let row = |name: &String| {
         let value = |evaluation: &LoggedEvaluation| match evaluation.metrics.get(name) {
-            Some(Some(value)) => format!("{value:.4}"),
+            Some(Some(value)) => format!("{value:.4}{}", unit(name)),
             _ => "–".to_string(),
         };
         let values = columns.iter().map(|(_, evaluation)| value(evaluation));
@@ -237,7 +240,8 @@ fn evaluations(run: &RunDetails, out: &mut dyn Write) -> Result<()> {
     write!(out, "\n{}", table.render("", terminal::width_of_terminal()))?;
     if let Some(averaged) = averaged {
         let each = averaged.metrics.iter().filter_map(|(name, value)| {
-            Some(format!("{} {:.4}", plain(name.trim_start_matches("averaged_")), (*value)?))
+            let name = name.trim_start_matches("averaged_");
+            Some(format!("{} {:.4}{}", plain(name), (*value)?, unit(name)))
         });
         writeln!(out, "average of the last checkpoints: {}", each.collect::<Vec<_>>().join(", "))?;
     }
@@ -344,5 +348,27 @@ mod tests {
         assert_eq!((number(85.25), number(0.012_34)), ("85.25".into(), "0.01234".into()));
         assert_eq!(date("2025-01-31T12:34:56Z"), "2025-01-31 12:34");
         assert_eq!(date(""), " ");
+        let run = |metric: &str| RunSummary {
+            name: "mine".into(),
+            folder: "runs/mine".into(),
+            recipe: None,
+            task: None,
+            data: None,
+            metric: Some(metric.into()),
+            best: Some(82.05),
+            best_step: None,
+            parameters: None,
+            changed: None,
+            status: RunStatus::Done { step: 1 },
+        };
+        for (metric, wanted) in [
+            ("valid_accuracy", "accuracy 82.05 %"),
+            ("accuracy, percent", "accuracy 82.05 %"),
+            ("valid_mrr", "mrr 82.05 %"),
+            ("valid_bleu", "bleu 82.05"),
+            ("valid_loss", "loss 82.05"),
+        ] {
+            assert_eq!(best(&run(metric)), wanted);
+        }
     }
 }

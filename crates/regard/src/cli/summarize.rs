@@ -1,5 +1,6 @@
 //! `regard summarize`: abstractive summaries.
 
+use super::tables::{not_rows, refuse_tables};
 use super::texts::TableFlags;
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -23,7 +24,8 @@ Examples (with a model trained by `regard train aeslc-pointer`):
   regard summarize --json --model runs/aeslc-pointer < mail.txt              # your file
   regard summarize --file mails.csv --text body --model runs/aeslc-pointer   # a summary a row
 
-Without TEXT and --file, all of standard input is one text.
+Without TEXT and --file, all of standard input is one text; if it looks like a table, that is an
+error.
 
 A pointer-generator generates words of its vocabulary or copies words of the text, including words
 outside its vocabulary. --show-copied prints for each word its probability and the fraction of it
@@ -63,6 +65,7 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    refuse_tables(&flags.text, flags.model.as_deref())?;
     inputs::not_files_but(&flags.text, "--file")?;
     let summarizer: Summarizer = models::open(flags.model.as_deref(), &flags.hub)?;
     let texts = texts(&flags)?;
@@ -109,11 +112,13 @@ fn texts(flags: &Flags) -> Result<Vec<String>> {
         }
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            not_rows(&text, Some(path), flags.model.as_deref())?;
             Ok(vec![text])
         }
         None if flags.text.is_empty() => {
             let mut text = String::new();
             stdin().lock().read_to_string(&mut text).context("standard input")?;
+            not_rows(&text, None, flags.model.as_deref())?;
             Ok(vec![text])
         }
         None => Ok(flags.text.clone()),

@@ -3,6 +3,7 @@
 
 use super::inputs::{self, command_without, note};
 use super::say::quoted;
+use super::tables::refuse_tables;
 use crate::models;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -18,7 +19,7 @@ use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
 
 /// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
-const BUFFER: usize = 1 << 16;
+pub(super) const BUFFER: usize = 1 << 16;
 /// Heading of these flags in `--help`.
 const HEADING: &str = "Texts of a file";
 
@@ -106,6 +107,13 @@ impl TableFlags {
     }
 }
 
+/// Text columns of the table that a model was trained with; none if the record is damaged, which is
+/// told where the table is read.
+pub(super) fn trained_columns(model: Option<&str>) -> Vec<String> {
+    let reading = trained_reading(model).ok().flatten();
+    reading.map_or_else(Vec::new, |reading| text_names(&reading))
+}
+
 /// How the table was read that a model was trained with.
 ///
 /// # Errors
@@ -148,15 +156,10 @@ impl TextSource<'_> {
         let Some(flags) = self.file else { return inputs::not_files(self.given) };
         match (&flags.file, self.given) {
             (_, []) => Ok(()),
-            (None, given) => match given.iter().find(|text| is_table_file(text)) {
-                Some(table) => bail!(
-                    "{table} is a table; need a text. To process a column of it: {} --file {}\n\
-                     To evaluate its rows: regard eval RUN --data {1}",
-                    command_without(given),
-                    quoted(table)
-                ),
-                None => inputs::not_files(given),
-            },
+            (None, given) => {
+                refuse_tables(given, self.model)?;
+                inputs::not_files(given)
+            }
             (Some(file), [text, ..]) => bail!(
                 "got the text {:?} and --file {}; need one of them",
                 say::short(text, 40),
@@ -206,7 +209,7 @@ impl TextSource<'_> {
         let LooksLikeTable { first_line, header, text } = found;
         let columns = match header.is_empty() {
             true => String::new(),
-            false => format!(", with the columns {}", say::list(header, 40)),
+            false => format!(", with the columns {}", say::list_in_line(header)),
         };
         let looks = format!(
             "{}: looks like a table{columns}, not like a text on each line; its first line is \
@@ -233,19 +236,15 @@ impl TextSource<'_> {
 }
 
 /// File that standard input is, where the system tells it.
-fn standard_input() -> Option<PathBuf> {
+pub(super) fn standard_input() -> Option<PathBuf> {
     let path = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.is_file())?;
     let here = std::env::current_dir().ok();
     let inside = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
     Some(inside.unwrap_or(path))
 }
 
-fn is_table_file(text: &str) -> bool {
-    is_table_name(Path::new(text)) && Path::new(text).is_file()
-}
-
 /// Opens a file of lines; one whose name ends in `.gz` is decompressed.
-fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
+pub(super) fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
     Ok(Box::new(regard_tasks::data::stream::open(path)?))
 }
 

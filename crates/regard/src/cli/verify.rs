@@ -1,8 +1,9 @@
 //! `regard verify`: comparison of a checkpoint with recorded outputs of transformers.
 
 use super::{Global, Outcome, write_json};
+use crate::models::{self, ModelRef};
 use crate::show::table::Table;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use regard_models::text::recorded::Recorded;
 use regard_tasks::inspect::verify;
@@ -23,7 +24,7 @@ Examples (FOLDER is your copy of a checkpoint):
   regard verify FOLDER
   regard verify FOLDER --expected elsewhere.safetensors --tolerance 1e-5 --json")]
 pub struct Flags {
-    /// Folder of a BERT, RoBERTa, DistilBERT, GPT-2 or XLNet checkpoint
+    /// Folder of a BERT, RoBERTa, DistilBERT, GPT-2 or XLNet checkpoint, or a run in runs/ by name
     folder: PathBuf,
     /// Outputs of transformers to compare with [default: expected.safetensors in the folder]
     #[arg(long, alias = "said", value_name = "FILE")]
@@ -53,8 +54,22 @@ fn in_folder(folder: &Path) -> PathBuf {
     if former.exists() && !new.exists() { former } else { new }
 }
 
+/// Folder of a checkpoint, or of a run by its name.
+fn folder(asked: &Path) -> Result<PathBuf> {
+    // A path may be no text, and what is no model is told by the error of reading it.
+    match asked.to_str().map(models::called).transpose()? {
+        Some(ModelRef::Folder(folder)) => Ok(folder),
+        Some(ModelRef::Shipped(model)) => bail!(
+            "{0} is a built-in model, which has no recorded outputs; to write its folder: regard \
+             models export {0} --out FOLDER",
+            model.name
+        ),
+        _ => Ok(asked.to_path_buf()),
+    }
+}
+
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let folder = train::resolve(&flags.folder)?;
+    let folder = train::resolve(&folder(&flags.folder)?)?;
     let expected = flags.expected.unwrap_or_else(|| in_folder(&folder));
     let found = verify(&folder, &Recorded::read(&expected)?)?;
     let good = found.iter().all(|each| each.relative() <= flags.tolerance);

@@ -9,7 +9,9 @@ mod raw;
 mod save;
 mod tensors;
 
-pub use save::{expect_extension, not_an_input, save_npz, save_npz_with_words, save_text};
+pub use save::{
+    announce, expect_extension, not_an_input, save_npz, save_npz_with_words, save_text,
+};
 
 use anyhow::{Context, Result, anyhow, bail};
 use raw::{Header, RawData};

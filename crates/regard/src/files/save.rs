@@ -3,6 +3,7 @@
 use super::npy;
 use anyhow::{Result, bail};
 use regard_models::checkpoint;
+use regard_tasks::say;
 use std::io::{self, BufWriter, Cursor, Seek, Write};
 use std::path::Path;
 use zip::result::ZipResult;
@@ -28,11 +29,22 @@ pub fn save_npz_with_words(path: &Path, arrays: &[Named], words: &[NamedWords]) 
         write_npz(&mut bytes, arrays, words)?;
         return Ok(checkpoint::write_file(path, bytes.get_ref())?);
     }
-    Ok(checkpoint::write_file_with(path, |file| {
+    checkpoint::write_file_with(path, |file| {
         let mut buffered = BufWriter::new(file);
         write_npz(&mut buffered, arrays, words).map_err(failed)?;
         buffered.flush()
-    })?)
+    })?;
+    announce(path);
+    Ok(())
+}
+
+/// Says on standard error that a file was written, and its size. What goes to a pipe or a device is
+/// not said: it may be this very terminal.
+pub fn announce(path: &Path) {
+    if let (Ok(file), false) = (path.metadata(), checkpoint::is_stream(path)) {
+        let size = say::many(file.len() as usize, "byte");
+        let _ = writeln!(io::stderr(), "wrote {}, {size}", path.display());
+    }
 }
 
 /// Refuses to overwrite an input file of the same command.
@@ -67,7 +79,9 @@ pub fn expect_extension(flag: &str, out: &Path, known: &[&str]) -> Result<()> {
 
 /// Writes a text file.
 pub fn save_text(path: &Path, text: &str) -> Result<()> {
-    Ok(checkpoint::write_file(path, text.as_bytes())?)
+    checkpoint::write_file(path, text.as_bytes())?;
+    announce(path);
+    Ok(())
 }
 
 fn write_npz(

@@ -26,8 +26,17 @@ fn proposed_commands_work() {
     let here = folder("hints");
     let here = here.as_path();
     std::fs::write(here.join("rows.tsv"), "good\t1\nbad\t0\n").unwrap();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    // FILE stands for data of the user.
+    std::fs::copy(examples.join("reviews.csv"), here.join("reviews.csv")).unwrap();
+    for (from, to) in [("shapes/circle", "shapes/circle"), ("tones/rising", "tones/rising")] {
+        std::fs::create_dir_all(here.join(to)).unwrap();
+        for entry in std::fs::read_dir(examples.join(from)).unwrap().flatten().take(2) {
+            std::fs::copy(entry.path(), here.join(to).join(entry.file_name())).unwrap();
+        }
+    }
     // What is typed, the command in the message, and what is added so that it ends soon.
-    let rows: [(&[&str], &str, &str); 11] = [
+    let rows: [(&[&str], &str, &str); 17] = [
         (&["train", "no-such"], "regard recipes", ""),
         (&["data", "no-such"], "regard data", ""),
         (&["summarize", "a text"], "regard train aeslc-pointer", " --dump-config"),
@@ -38,8 +47,18 @@ fn proposed_commands_work() {
         (&["tag", "x", "--model", "en-fr"], "regard models", ""),
         (
             &["eval", "sst2-words", "--model", "en-pos", "--data", "rows.tsv"],
-            "regard train sst2-minilm",
-            " --dump-config",
+            "regard train classify --data FILE",
+            " --dry-run",
+        ),
+        (&["tag", "x", "--model", "hull"], "regard train tag --data FILE", " --help"),
+        (&["attend", "They are watching."], "regard attend --translate 'They are watching.'", ""),
+        (&["attend", "They", "sleep."], "regard attend --demo 'They sleep.'", ""),
+        (&["classify", "--image", "shapes"], "regard classify --image shapes/*/*.png", ""),
+        (&["recognize", "tones/rising"], "regard recognize tones/rising/*.wav", ""),
+        (
+            &["summarize", "FILE", "--model", "x"],
+            "regard summarize --model x --file FILE --text text",
+            " --help",
         ),
         (&["train", "hull-5", "--set", "nonsense=1"], "regard recipes --keys", ""),
         (
@@ -49,10 +68,13 @@ fn proposed_commands_work() {
         ),
     ];
     for (typed, proposed, added) in rows {
-        let ran = at(here, typed);
+        let typed: Vec<&str> =
+            typed.iter().map(|word| if *word == "FILE" { "reviews.csv" } else { word }).collect();
+        let ran = at(here, &typed);
         assert_eq!(ran.code, 2, "{typed:?}: {}{}", ran.out, ran.err);
-        assert!(ran.err.contains(proposed), "{typed:?} should propose {proposed:?}: {}", ran.err);
-        let ran = shell(here, &format!("{proposed}{added}"));
+        let told = ran.err.replace("reviews.csv", "FILE");
+        assert!(told.contains(proposed), "{typed:?} should propose {proposed:?}: {}", ran.err);
+        let ran = shell(here, &format!("{proposed}{added}").replace("FILE", "reviews.csv"));
         assert_eq!(ran.code, 0, "{proposed}: {}", ran.err);
     }
 }

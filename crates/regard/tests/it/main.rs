@@ -3,9 +3,11 @@
 mod arrays;
 mod attend;
 mod bombs;
+mod by_name;
 mod checkpoints;
 mod data;
 mod details;
+mod eval_tables;
 mod evaluate;
 mod graphs;
 mod help;

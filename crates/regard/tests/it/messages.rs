@@ -182,22 +182,45 @@ fn a_model_for_something_else_says_what_to_do() {
         &["--model en-fr"],
     );
     let bert = golden("BertModel");
-    for (verb, recipe, more) in [
-        ("answer", "squad-minilm", &["--context", "a text"][..]),
-        ("classify", "sst2-minilm", &[]),
-        ("tag", "ewt-minilm", &[]),
+    let home = folder("messages_heads");
+    let put = |name: &str, rows: String| {
+        fs::write(home.join(name), rows).unwrap();
+        home.join(name).display().to_string()
+    };
+    let ask = |i: usize| {
+        format!("{{\"context\": \"the cat {i}\", \"question\": \"what\", \"answer\": \"cat\"}}\n")
+    };
+    let label = |i: usize| format!("the cat {i},{}\n", ["a", "b"][i % 2]);
+    let [asked, labelled, tagged] = [
+        put("asked.jsonl", (0..30).map(ask).collect()),
+        put("labelled.csv", "text,label\n".to_string() + &(0..30).map(label).collect::<String>()),
+        put("tagged.conll", (0..30).map(|i| format!("cat{i}\tN\nsat\tV\n\n")).collect()),
+    ];
+    for (verb, file, more) in [
+        ("answer", &asked, &["--context", "a text"][..]),
+        ("classify", &labelled, &[]),
+        ("tag", &tagged, &[]),
     ] {
         let ran = regard(&[&[verb, "a text", "--model", &bert][..], more].concat());
         assert_eq!(ran.code, 2);
-        let hint = format!("regard train {recipe} --set from=");
+        let hint = format!("regard train {verb} --data FILE --from ");
         says(&ran, &["BertModel", &hint]);
-        let told = ran.err.split("regard train ").nth(1).unwrap().trim();
-        let args: Vec<&str> = told.split(' ').collect();
-        assert_eq!(
-            json(&[&["train"], &args[..], &["--dump-config", "--json"]].concat())["name"],
-            recipe
-        );
+        let told = ran.err.split("regard ").last().unwrap().trim();
+        let args: Vec<&str> =
+            told.split(' ').map(|word| if word == "FILE" { file } else { word }).collect();
+        let checked = regard(&[&args[..], &["--dry-run"]].concat());
+        assert_eq!(checked.code, 0, "{told}: {}", checked.err);
     }
+    // A model that lacks such a head is no start; a model without a head does nothing but embed.
+    let words = repository().join("models/en-pos").display().to_string();
+    fails(
+        &["answer", "a text", "--context", "a", "--model", &words],
+        &["regard train answer --data FILE --from sentence-transformers/all-MiniLM-L6-v2"],
+    );
+    fails(
+        &["summarize", "a text", "--model", &bert],
+        &["embeds texts (regard embed)", "regard train summarize --data FILE"],
+    );
     fails(&["fill", "a [MASK]", "--model", &bert], &["BertModel", "masked tokens"]);
     fails(
         &["answer", "Who wrote Hamlet?", "--context", "Hamlet was written by Shakespeare."],
@@ -335,7 +358,8 @@ fn a_table_of_lengths_and_swapped_columns() {
     let measured = regard(&["eval", "--model", "zh-en", "--data", &right]);
     assert_eq!(measured.code, 0, "{}", measured.err);
     assert!(measured.out.contains("characters"), "{}", measured.out);
-    assert!(measured.out.contains("column 1 is the source"), "{}", measured.out);
+    let read = "source: column 1, target: column 2 (no header)";
+    assert!(measured.err.contains(read), "{}", measured.err);
     assert!(measured.out.contains("16–16") || measured.out.contains("–16"), "{}", measured.out);
     assert!(!measured.err.contains("swapped"), "{}", measured.err);
     // Chinese has no spaces: the shortest source is counted in characters, too.
@@ -352,7 +376,7 @@ fn a_table_of_lengths_and_swapped_columns() {
         &["--min-words 50: no source has that many words"],
     );
     let measured = regard(&["eval", "--model", "zh-en", "--data", &wrong]);
-    says(&measured, &["wrong.tsv", "look swapped", "column 1", "column 2"]);
+    says(&measured, &["wrong.tsv", "look swapped", "--source 2 --target 1"]);
     let object = json(&["eval", "--model", "zh-en", "--data", &wrong, "--json"]);
     assert!(object["warning"].as_str().unwrap().contains("swapped"), "{object}");
     // English and French have the same letters.

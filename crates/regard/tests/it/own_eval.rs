@@ -120,11 +120,10 @@ fn a_missing_column_and_an_unknown_label_are_errors() {
     evaluates(&here, &["--data", "parts"], &part, &["5 texts of parts"]);
     let part = ["read is the validation part"];
     evaluates(&here, &["--data", "parts", "--part", "valid"], &part, &["7 texts of parts"]);
-    // Models of recipes read the formats of recipes.
     refuses(
         &here,
         &["eval", "--model", "en-fr", "--data", "other.csv", "--text", "text"],
-        &["--text", "regard train TASK --data"],
+        &["--text does not apply to translate", "--source, --target"],
     );
 }
 

@@ -159,6 +159,12 @@ fn a_check_writes_nothing() {
     let ran = at(&here, &[&check[..], &["--json", "--set", "train.steps=5"]].concat());
     let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(said["recipe"]["train"]["steps"], 5);
+    let ran = at(&here, &[&check[..], &["--set", "train.steps=5"]].concat());
+    assert!(ran.err.contains(", 5 steps, "), "{}", ran.err);
+    let whole = at(&here, &[&check[..], &["--json"]].concat());
+    let whole: serde_json::Value = serde_json::from_str(&whole.out).unwrap();
+    let seconds = |said: &serde_json::Value| said["seconds"].as_f64().unwrap();
+    assert!(seconds(&said) < seconds(&whole), "{said} {whole}");
     // A model that is too large leaves no data behind.
     let ran = at(&here, &["train", "classify", "--data", "news.csv", "--memory", "1KB"]);
     assert_eq!(ran.code, 2, "{}", ran.out);

@@ -6,7 +6,7 @@ use crate::program::{fails, folder, json, regard};
 use crate::tiny::{BLIND, TRANSFORMER, model};
 use serde_json::Value;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const TEXT: &str = "They are <b>watching</b> & \"us\" 🙂.";
 
@@ -26,7 +26,15 @@ fn a_translation_is_drawn_and_written() {
     let files = ["--svg", name(&svg), "--html", name(&html), "--npz", name(&arrays)];
     let base = ["attend", "--translate", TEXT, "--model", &model];
     let ran = regard(&[&base[..], &files].concat());
-    assert_eq!((ran.code, &*ran.err), (0, ""));
+    // Each file is announced with its size.
+    let size =
+        |path: &Path| regard_tasks::say::many(path.metadata().unwrap().len() as usize, "byte");
+    let wrote = |path: &PathBuf| format!("wrote {}, {}\n", path.display(), size(path));
+    let mut told: Vec<String> = [&svg, &html, &arrays].map(wrote).to_vec();
+    told.sort();
+    let mut lines: Vec<String> = ran.err.lines().map(|line| format!("{line}\n")).collect();
+    lines.sort();
+    assert_eq!((ran.code, lines), (0, told));
     assert!(ran.out.contains('│') && ran.out.contains("end of the source"), "{}", ran.out);
 
     let object = json(&[&base[..], &["--json"]].concat());
@@ -79,7 +87,7 @@ fn other_maps_are_written_too() {
     let folder = folder("attend_pictures");
     let (svg, html) = (folder.join("map.svg"), folder.join("map.html"));
     let ran = regard(&["attend", "--demo", "a b<c", "--svg", name(&svg), "--html", name(&html)]);
-    assert_eq!((ran.code, &*ran.err), (0, ""));
+    assert_eq!((ran.code, ran.err.matches("wrote ").count()), (0, 2), "{}", ran.err);
     for path in [&svg, &html] {
         let text = std::fs::read_to_string(path).unwrap();
         check_well_formed(&text);
@@ -91,7 +99,7 @@ fn other_maps_are_written_too() {
     }
     let arrays = write(&folder, "qkv.npz", &npz(&good()));
     let ran = regard(&["attend", &arrays, "--keys", "0:2", "--svg", name(&svg), "--json"]);
-    assert_eq!((ran.code, &*ran.err), (0, ""));
+    assert_eq!((ran.code, ran.err.lines().count()), (0, 1), "{}", ran.err);
     let text = std::fs::read_to_string(&svg).unwrap();
     check_well_formed(&text);
     assert_eq!(text.matches("<rect class=\"cell\"").count(), 6);

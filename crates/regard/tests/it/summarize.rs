@@ -66,6 +66,22 @@ fn texts_from_arguments_files_and_standard_input() {
     assert_eq!(why.lines().count(), 1 + words.len(), "{why}");
     assert!(why.contains(" % "), "{why}");
 
+    // Rows of a table are not one text.
+    let table =
+        "id,body\n1,\"Hello, the first deal is on.\"\n2,\"Hello, the second deal is on.\"\n";
+    let ran = piped(&["summarize", "--model", &model], table.as_bytes());
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!((ran.status.code(), ran.stdout.len()), (Some(2), 0), "{told}");
+    assert!(told.contains("looks like a table") && told.contains("--text body --file -"), "{told}");
+    let rows =
+        piped(&["summarize", "--model", &model, "--text", "body", "--file", "-"], table.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&rows.stdout).lines().count(), 2);
+    let rows = file.with_file_name("rows.txt");
+    std::fs::write(&rows, table).unwrap();
+    let rows = rows.to_str().unwrap();
+    let command = format!("--file {rows} --model {model} --text body");
+    fails(&["summarize", "--file", rows, "--model", &model], &["looks like a table", &command]);
+    assert_eq!(regard(&["summarize", table, "--model", &model]).code, 0, "a text may be one");
     fails(&["summarize", " ", "--model", &model], &["text 1: got an empty text"]);
     fails(&["summarize", "--file", "/no/such/file", "--model", &model], &["/no/such/file"]);
     fails(&["summarize", mail], &["--model is required: need a model that summarizes texts"]);

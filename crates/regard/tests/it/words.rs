@@ -4,8 +4,14 @@ use crate::program::{fails, folder, json, regard};
 use regard_tasks::recipe;
 use std::path::Path;
 
-/// A model of words that has learned nothing, by a recipe.
+/// A model of words and their characters that has learned nothing, by a recipe.
 fn model(test: &str, task: &str, ends: &str, data: &str) -> String {
+    let characters = "characters = { kind = 'cnn', embedding_size = 4, channels = 5 }";
+    model_with(test, task, ends, data, characters)
+}
+
+/// A model of words with further keys.
+fn model_with(test: &str, task: &str, ends: &str, data: &str, keys: &str) -> String {
     let place = folder(test);
     let file = place.join(format!("data.{ends}"));
     std::fs::write(&file, data).unwrap();
@@ -13,7 +19,7 @@ fn model(test: &str, task: &str, ends: &str, data: &str) -> String {
         "name = 'tiny'\ntask = '{task}'\nseed = 1\n[data]\nset = 'files'\ntrain = '{0}'\n\
          valid = '{0}'\n[vocabulary]\nkind = 'treebank'\nsize = 90\nlowercase = true\n[model]\n\
          model_type = 'bilstm'\nembedding_size = 6\nhidden_size = 5\nattention_size = 4\n\
-         characters = {{ kind = 'cnn', embedding_size = 4, channels = 5 }}",
+         {keys}",
         file.display()
     );
     let recipe = recipe::task(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap();
@@ -42,6 +48,22 @@ fn the_words_that_decide_are_told() {
     let bert = bert.to_str().unwrap();
     let told = ["--attention-weights", "by attention"];
     fails(&["classify", "text", "--why", "--model", bert], &told);
+}
+
+/// A model of whole words says little about a text of other words; one of characters reads them.
+#[test]
+fn a_text_of_unknown_words_is_noted() {
+    let data = "a good film\t1\nnot so good\t0\n";
+    let words = model_with("words_unknown", "classify", "tsv", data, "");
+    let ran = regard(&["classify", "a frobnicated qwerty film xyzzy", "--model", &words]);
+    let told = "3 of 5 words of \"a frobnicated qwerty film xyzzy\" are not in the vocabulary: \
+                frobnicated, qwerty, xyzzy";
+    assert!(ran.code == 0 && ran.err.contains(told), "{}{}", ran.out, ran.err);
+    let ran = regard(&["classify", "a very good film", "--model", &words]);
+    assert!(ran.code == 0 && !ran.err.contains("vocabulary"), "{}", ran.err);
+    let characters = model("words_spelled", "classify", "tsv", data);
+    let ran = regard(&["classify", "frobnicated qwerty", "--model", &characters]);
+    assert!(ran.code == 0 && !ran.err.contains("vocabulary"), "{}", ran.err);
 }
 
 #[test]

@@ -112,14 +112,13 @@ pub(super) fn named(labels: &[(&str, usize)]) -> String {
 }
 
 fn counted(labels: &[(&str, usize)]) -> String {
-    const NAMED: usize = 10;
-    let mut each: Vec<String> = labels
-        .iter()
-        .take(NAMED)
-        .map(|(name, count)| format!("{} {}", say::short(name, 40), say::count(*count)))
-        .collect();
-    if let more @ 1.. = labels.len().saturating_sub(NAMED) {
-        each.push(format!("… and {} more", say::count(more)));
+    // Of many, the most frequent are named.
+    const FEW: usize = 12;
+    let mut labels = labels.to_vec();
+    if labels.len() > FEW {
+        labels.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     }
-    each.join(", ")
+    let one =
+        |(name, count): &(&str, usize)| format!("{} {}", say::short(name, 30), say::count(*count));
+    say::list_in_line(&labels.iter().map(one).collect::<Vec<_>>())
 }

@@ -171,7 +171,7 @@ fn defects_are_named_with_their_files() {
         for part in [
             "error: unreadable image (2)",
             "a/cut.png: ",
-            "b/text.jpg: byte 0: got",
+            "b/text.jpg: is a text, need a PNG",
             "error: empty folder (1)",
             "/empty: has no PNG or JPEG files",
             "warning: not an image (1)",

@@ -107,7 +107,7 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         let (count, file) = (pairs.len(), "test.tsv");
         let write = move |folder: &Path| write_table(&folder.join(file), &pairs);
         let draft = Draft::to_evaluate(task, summary, count, file, Box::new(write));
-        return Ok(Some(Draft { chosen, ..draft }));
+        return Ok(Some(Draft { chosen, reading, ..draft }));
     }
     let all = divide(parts, false, held, request.seed, findings);
     check_parts(&all, 2, held, findings);

@@ -103,40 +103,50 @@ pub(super) fn read(
     Ok(Some(Corpus { parts: all, held, ends, flags, told, note, chosen, test, reading }))
 }
 
-/// Request with the recorded columns. If a run was trained on parallel files, the columns of their
-/// languages.
+/// Request with the recorded columns. If a run was trained on parallel files, or only the languages
+/// of a model are known, the columns of these languages.
 fn sides<'a>(request: &'a Request, table: &Table) -> Result<Cow<'a, Request>, String> {
     let request = request.for_table(table)?;
     let languages = request.like().filter(|reading| reading.columns.is_empty());
     let Some(languages) = languages.and_then(|reading| reading.languages.clone()) else {
         return Ok(request);
     };
-    if request.columns.source.is_some() || request.columns.target.is_some() {
+    let is_chosen = request.columns.source.is_some() || request.columns.target.is_some();
+    if is_chosen || request.header == Some(false) {
         return Ok(request);
     }
     let first = first_row(table);
     let of = |language: &String| {
         let code = languages::code(language);
-        let is = |cell: &&String| {
+        let is = |cell: &String| {
             name(cell) == *language || (code.is_some() && languages::of_column(cell) == code)
         };
-        first.iter().find(is).map(|cell| cell.trim().to_string())
+        first.iter().position(is)
     };
-    let mut request = request.into_owned();
-    match languages.each_ref().map(of) {
-        [Some(source), Some(target)] => {
-            (request.columns.source, request.columns.target) = (Some(source), Some(target));
-        }
-        _ if first.iter().any(|cell| languages::of_column(cell).is_some()) => {
+    let spoken = |at: usize| languages::of_column(&first[at]).is_some();
+    let is_known = languages.iter().any(|each| languages::code(each).is_some());
+    // A single name of another language may be a text, such as the greeting "Hi.".
+    let are_names = |found: [Option<usize>; 2]| {
+        found != [None, None] || (0..first.len()).filter(|at| spoken(*at)).count() > 1
+    };
+    let sides = match (languages.each_ref().map(of), first.len()) {
+        ([Some(source), Some(target)], _) => [source, target],
+        // The only other column, if it is not of a third language.
+        ([Some(source), None], 2) if !spoken(1 - source) => [source, 1 - source],
+        ([None, Some(target)], 2) if !spoken(1 - target) => [1 - target, target],
+        (found, _) if is_known && are_names(found) => {
             let [source, target] = &languages;
             return Err(format!(
-                "the run was trained on files of {source} and {target}, and not both are columns \
-                 of this table: choose them with --source and --target; {}",
+                "the model translates {source} to {target}, and not both are columns of this \
+                 table: choose them with --source and --target; {}",
                 super::super::columns::shown(first)
             ));
         }
-        _ => {}
-    }
+        _ => return Ok(request),
+    };
+    let mut request = request.into_owned();
+    let [source, target] = sides.map(|at| Some(first[at].trim().to_string()));
+    (request.columns.source, request.columns.target) = (source, target);
     Ok(Cow::Owned(request))
 }
 

@@ -43,6 +43,13 @@ impl TrainedImport {
         Ok(Some(TrainedImport { task, data, valid, held_out, edges, reading, folder }))
     }
 
+    /// Stands for the record of a model that was not trained on imported files: of its files, only
+    /// the languages that it translates between are known, and not always.
+    pub fn of_model(task: &str, languages: Option<[String; 2]>) -> TrainedImport {
+        let reading = Reading { languages, ..Reading::default() };
+        TrainedImport { task: task.into(), reading, ..TrainedImport::default() }
+    }
+
     /// Returns a file of the user, an image or a recording, on which the model can be tried.
     pub fn example(&self) -> Option<PathBuf> {
         let lists = ["t10k-files.txt", "test.tsv", "valid.tsv", "train.tsv"];

@@ -28,8 +28,6 @@ const LONG: usize = 200;
 const ENOUGH: usize = 20;
 /// Label of a word outside all entities.
 const OUTSIDE: &str = "O";
-/// Number of labels that are named.
-const NAMED: usize = 15;
 
 /// A sentence and its place.
 struct Item {
@@ -202,12 +200,8 @@ fn counts(items: &[Item]) -> Vec<(&str, usize)> {
 
 fn named(labels: &[(&str, usize)]) -> String {
     let one =
-        |(name, count): &(&str, usize)| format!("{} {}", say::short(name, 40), say::count(*count));
-    let mut each: Vec<String> = labels.iter().take(NAMED).map(one).collect();
-    if let more @ 1.. = labels.len().saturating_sub(NAMED) {
-        each.push(format!("… and {} more", say::count(more)));
-    }
-    each.join(", ")
+        |(name, count): &(&str, usize)| format!("{} {}", say::short(name, 30), say::count(*count));
+    say::list_in_line(&labels.iter().map(one).collect::<Vec<_>>())
 }
 
 /// Checks that the labels are labels, and more than one.

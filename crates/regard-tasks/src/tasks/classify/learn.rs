@@ -2,8 +2,9 @@
 
 use crate::about::About;
 use crate::data::Part;
+use crate::data::choose::Spelling;
 use crate::data::known::{self, DataSet, Format};
-use crate::data::labelled::{Columns, LabelledRows, LabelledText, LabelledTexts};
+use crate::data::labelled::{ColumnSelection, Columns, LabelledRows, LabelledText, LabelledTexts};
 use crate::evaluation::{DetailedMarks, Details, EvaluationData, EvaluationSet, Metric, Source};
 use crate::metrics::Confusion;
 use crate::reader::TextEncoder;
@@ -218,7 +219,11 @@ impl TextTask for Classes {
         let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
         let known: Vec<&str> = reader.labels().iter().map(String::as_str).collect();
         let mut asked = match source {
-            Source::File(path) => LabelledTexts::read_for(path, &data.asked(), &known, None)?,
+            Source::File(path) => {
+                // Files are named on the command line, where flags choose their columns.
+                let columns = ColumnSelection { spelling: Spelling::Flags, ..data.asked() };
+                LabelledTexts::read_for(path, &columns, &known, None)?
+            }
             Source::Set(own::FILES, part) => {
                 let (path, like) = (data.file(part)?, learned_columns(&data));
                 LabelledTexts::read_for(path, &data.asked(), &known, like.as_ref())?
@@ -250,9 +255,11 @@ impl TextTask for Classes {
         let mut paper = Texts::new(reader.tokenizer(), longest, pairs)?;
         let excluded = all - asked.examples.len();
         let note = reader.numbered(&asked.labels);
+        let columns = asked.columns.as_ref().map(Columns::told);
+        let columns = columns.filter(|_| matches!(source, Source::File(_)));
         paper.given = given.into_iter().zip(asked.examples.into_iter().map(|e| e.text)).collect();
         let sheet = EvaluationSet::new(&source, paper.asked(), "texts");
-        Ok((paper, EvaluationSet { excluded, note, ..sheet }))
+        Ok((paper, EvaluationSet { excluded, note, columns, ..sheet }))
     }
 }
 

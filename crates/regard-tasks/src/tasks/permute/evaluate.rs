@@ -99,7 +99,7 @@ pub(super) fn evaluate(recipe: &Recipe, model: &ModelFiles, on: &EvaluationData)
     let [_, held_out] = learn::sequences(recipe, &corpus, &tokenizer)?;
     let (data, part, asked) = (source.name(), source.part(), held_out.len());
     let unit = if matches!(corpus, Corpus::Pairs(_)) { "pairs" } else { "pieces" };
-    let sheet = EvaluationSet { data, part, asked, unit, excluded: 0, note: None };
+    let sheet = EvaluationSet { data, part, asked, unit, excluded: 0, note: None, columns: None };
     let exam = PermuteEvaluator::new(recipe, held_out);
     Report::of(sheet, model.parameters(), || Ok(exam.mark(recipe, &*model)?.all))
 }

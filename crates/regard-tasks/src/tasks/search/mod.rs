@@ -63,7 +63,8 @@ impl Searcher {
     }
 
     /// Computes the embeddings of texts. Equal texts are encoded once, so that they are equally
-    /// similar to a query. `progress` is called with the numbers of texts done and to do.
+    /// similar to a query. `progress` is called with the number of texts that have their embedding,
+    /// equal ones included, and with that of all.
     ///
     /// # Errors
     /// If there are no texts, or one of them has no tokens.
@@ -81,16 +82,19 @@ impl Searcher {
             })
         };
         let of: Vec<usize> = texts.iter().map(|text| place(*text)).collect();
+        let mut equal = vec![0; different.len()];
+        of.iter().for_each(|at| equal[*at] += 1);
         let mut floats = vec![];
-        let mut done = 0;
+        let (mut done, mut texts_done) = (0, 0);
         while done < different.len() {
             let part = part(&different[done..]);
             // Batches have no padding, so that sorting by length would gain nothing.
             let rows =
                 self.encoder().embed(part, pooling, true).map_err(|e| self.named(part, e))?;
             rows.iter().for_each(|row| floats.extend_from_slice(row));
+            texts_done += equal[done..][..part.len()].iter().sum::<usize>();
             done += part.len();
-            progress(done, different.len());
+            progress(texts_done, texts.len());
         }
         let width = floats.len() / different.len().max(1);
         if different.len() < texts.len() {
@@ -166,8 +170,8 @@ mod tests {
             let all = searcher.embed(&texts, pooling, &mut |done, of| reports.push((done, of)));
             let all = all.unwrap();
             assert_eq!((all.rows(), all.dimension()), (1000, 16));
-            assert_eq!(reports.last(), Some(&(400, 400)), "equal texts are encoded once");
-            assert!(reports.len() > 2, "{reports:?}");
+            assert_eq!(reports.last(), Some(&(1000, 1000)), "equal texts count");
+            assert!(reports.len() > 2 && reports.is_sorted(), "{reports:?}");
             let floats = all.array().floats().unwrap().into_owned();
             for (row, text) in floats.chunks_exact(16).zip(&texts).step_by(89) {
                 let alone = searcher.encoder().embed(&[text], pooling, true).unwrap().remove(0);

@@ -10,6 +10,7 @@ mod pictures;
 mod span;
 mod translation;
 
+use super::say::quoted;
 use super::{Global, Outcome};
 use crate::choice::AttentionArgs;
 use crate::files::not_an_input;
@@ -19,6 +20,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use lesson::Lesson;
 use pictures::Pictures;
+use regard_tasks::say;
 use span::Span;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -136,13 +138,34 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             );
         }
         (_, true, _) => translation::run(&flags, global, out)?,
-        (.., [path]) => file::run(&flags, path.as_ref(), global, out)?,
+        (.., [path]) if is_file_name(path) => file::run(&flags, path.as_ref(), global, out)?,
         (.., []) => {
             bail!("attend: need a .npz or .safetensors FILE, --translate, --lesson or --demo")
         }
-        _ => bail!("attend: need one FILE; for a text, add --demo or --translate"),
+        (.., texts) => match texts.iter().any(|text| is_file_name(text)) {
+            true => bail!("attend: got {}, need one FILE", say::many(texts.len(), "file")),
+            false => bail!(of_text(texts)),
+        },
     }
     Ok(Outcome::Positive)
+}
+
+/// Whether an argument is a file, or was meant as the name of one and not as a text.
+fn is_file_name(text: &str) -> bool {
+    let ends = ["npz", "safetensors"];
+    let has_end = Path::new(text).extension().is_some_and(|end| ends.iter().any(|e| end == *e));
+    Path::new(text).exists() || has_end || (text.contains('/') && !text.contains(' '))
+}
+
+/// Message for words where a file is needed.
+fn of_text(words: &[String]) -> String {
+    let text = words.join(" ");
+    format!(
+        "attend: there is no file {:?}. To draw the attention of a text: regard attend --translate \
+         {}, or without a model: regard attend --demo {1}",
+        say::short(&text, 100),
+        quoted(&text)
+    )
 }
 
 /// Name of an option that has no effect without a FILE. --rows, --keys and --save come last: a demo

@@ -2,7 +2,7 @@
 
 use super::super::{Outcome, inputs};
 use super::{CommonOptions, line, write_json};
-use crate::files::{expect_extension, not_an_input};
+use crate::files::{announce, expect_extension, not_an_input};
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -59,6 +59,9 @@ fn layer_and_head(text: &str) -> Result<(usize, usize), String> {
 }
 
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
+    for path in &flags.image {
+        inputs::not_folder(path, &["png", "jpg", "jpeg"], "--image")?;
+    }
     let viewer: ImageClassifier = models::open(asked.model, asked.hub)?;
     if let Some(to) = &flags.attention {
         let images: Vec<&Path> = flags.image.iter().map(PathBuf::as_path).collect();
@@ -150,6 +153,7 @@ fn draw(
     map.file = Some(to.display().to_string());
     let grid = [map.weights.len(), map.weights.first().map_or(0, Vec::len)];
     overlay(&picture, &map.weights.concat(), grid)?.write_png(to)?;
+    announce(to);
     match asked.json {
         true => write_json(out, &response)?,
         false => writeln!(out, "{}", line(&response.labels))?,

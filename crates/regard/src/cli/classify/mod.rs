@@ -15,8 +15,8 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Predicts labels for texts (TEXT, lines of standard input, or --file), images (--image), nodes of a
-graph or whole graphs (--graph). Prints the label, a tab and its probability, one line per text or image;
-with --top-k, further pairs on the same line. Only the image classifier `clothes` is built
+graph or whole graphs (--graph). Prints the label, a tab and its probability, one line per text or
+image; with --top-k, further pairs on the same line. Only the image classifier `clothes` is built
 in.
 
 Examples:

@@ -37,6 +37,7 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
         TextSource { pairs: flags.pair, ..TextSource::of(&flags.text, &flags.file, asked.model) };
     inputs::each(&source, asked.json, out, &mut |text, out| {
         unknown.note(classifier.0.tokenizer(), text);
+        unknown.note_words(&classifier.0, text);
         let input = match (text.split_once('\t'), flags.pair) {
             (Some((first, second)), true) => {
                 Inputs::Pair { text: first.to_string(), text_pair: second.to_string() }

@@ -21,10 +21,12 @@ Examples:
   regard compare --layers --json > findings.json
   regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn --train  # needs data
   regard compare A.toml B.toml --svg by-length.svg                 # your recipes, trained before
+  regard compare first second                                      # your runs in runs/
 The fourth needs a data set: regard data tatoeba-fra-eng --fetch
 
 Recipes: each model is evaluated in its own process, in sequence. Its run is expected in runs/ under
-the recipe's name; --train trains missing ones. For other tasks than translation use regard eval.
+the recipe's name; --train trains missing ones. A run is evaluated by the recipe in its folder. For
+other tasks than translation use regard eval.
 
 Layers: the last table compares RNN and self-attention as textbooks do, with measured values. The
 comparisons:
@@ -43,7 +45,8 @@ comparisons:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// Two or more translation recipes with the same data, by name or file
+    /// Two or more translation recipes with the same data, by name or file, or runs, by name or
+    /// folder
     #[arg(num_args = 2.., conflicts_with = "layers")]
     recipes: Vec<String>,
     /// Compare recurrent, convolutional and self-attention layers

@@ -5,34 +5,36 @@ use crate::files::save_text;
 use crate::recipe;
 use crate::show::plot::{Curve, Plot};
 use crate::show::table::Table;
-use anyhow::{Context, Result, bail};
-use regard_tasks::translate::Recipe;
+use anyhow::{Context, Result, anyhow, bail};
+use regard_tasks::translate::{Data, Recipe};
+use regard_tasks::{say, train};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let recipes: Vec<Recipe> = flags
-        .recipes
-        .iter()
-        .map(|name| recipe::resolve(name, &flags.overrides))
-        .collect::<Result<_>>()?;
-    if let Some(other) = recipes.iter().find(|recipe| recipe.data != recipes[0].data) {
-        bail!("{} and {} use different data; need the same [data]", recipes[0].name, other.name);
+    let all: Vec<Compared> =
+        flags.recipes.iter().map(|name| Compared::find(name, flags)).collect::<Result<_>>()?;
+    let first = &all[0];
+    if let Some(other) = all.iter().find(|each| !is_same(&each.recipe.data, &first.recipe.data)) {
+        bail!("{} and {} use different data; need the same [data]", first.name, other.name);
     }
     let mut reports = vec![];
-    for (recipe, name) in recipes.iter().zip(&flags.recipes) {
-        let folder = flags.runs.join(&recipe.name);
-        if flags.train && regard_tasks::train::resolve(&folder).is_err() {
-            let out = folder.display().to_string();
-            again(global, &flags.overrides, &["train", name, "--out", &out])?;
-        }
+    for Compared { folder, name, is_run, .. } in &all {
         let model = folder.display().to_string();
-        let text = again(global, &flags.overrides, &["eval", name, "--model", &model])?;
+        if !is_run && flags.train && train::resolve(folder).is_err() {
+            again(global, &flags.overrides, &["train", *name, "--out", &model])?;
+        }
+        // A run is evaluated by the recipe in its folder.
+        let asked: &str = if *is_run { &model } else { name };
+        let text = again(global, &flags.overrides, &["eval", asked, "--model", &model])?;
         let mut report: Value = serde_json::from_str(&text)
             .with_context(|| format!("cannot parse the output of `regard eval {name}`"))?;
-        report["training"] = serde_json::to_value(training(&folder))?;
+        report["training"] = serde_json::to_value(training(folder))?;
+        if *is_run {
+            report["name"] = (*name).into();
+        }
         reports.push(report);
     }
     if let Some(path) = &flags.svg {
@@ -45,6 +47,55 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
     }
     write!(out, "{}", table(&reports))?;
     Ok(Outcome::Positive)
+}
+
+/// Whether two models are evaluated on the same data. Runs on files of the user have a copy each.
+fn is_same(one: &Data, other: &Data) -> bool {
+    let sides = |data: &Data| [data.source.clone(), data.target.clone()];
+    let (Some(first), Some(second)) = (&one.folder, &other.folder) else { return one == other };
+    let read = |folder: &Path, end: &String| std::fs::read(folder.join(format!("test.{end}"))).ok();
+    let is_copy =
+        |end: &String| read(first, end).is_some_and(|bytes| read(second, end) == Some(bytes));
+    one == other || (sides(one) == sides(other) && sides(one).iter().all(is_copy))
+}
+
+/// A recipe or a run to compare.
+struct Compared<'a> {
+    name: &'a str,
+    recipe: Recipe,
+    folder: PathBuf,
+    /// Whether the name is that of a run, and not of a recipe.
+    is_run: bool,
+}
+
+impl Compared<'_> {
+    /// Finds a recipe by name or file, or a run by its folder or its name in --runs.
+    fn find<'a>(name: &'a str, flags: &Flags) -> Result<Compared<'a>> {
+        let is_file = recipe::is_built_in(name) || Path::new(name).is_file();
+        let places = [PathBuf::from(name), flags.runs.join(name)];
+        let run = places.into_iter().find(|place| !is_file && train::is_run(place));
+        let Some(folder) = run else {
+            let recipe = recipe::resolve(name, &flags.overrides).map_err(|error| {
+                let runs = train::runs(&flags.runs).unwrap_or_default();
+                let runs: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+                match runs.is_empty() || is_file {
+                    true => error,
+                    false => error.context(format!(
+                        "{name:?} is no run in {}, which has {}",
+                        flags.runs.display(),
+                        say::list(&runs, 12)
+                    )),
+                }
+            })?;
+            let folder = flags.runs.join(&recipe.name);
+            return Ok(Compared { name, recipe, folder, is_run: false });
+        };
+        let table = recipe::of_run(&folder, &flags.overrides)?;
+        let table = table.with_context(|| format!("{}: holds no recipe.toml", folder.display()))?;
+        let recipe = Recipe::from_table(table)
+            .map_err(|message| anyhow!("{}: {message}", folder.display()))?;
+        Ok(Compared { name, recipe, folder, is_run: true })
+    }
 }
 
 /// Runs this program again with the same overrides.

@@ -62,20 +62,20 @@ part or --part. A problem is an error, listed with its line, and so is a label t
 learned; --skip-bad leaves such rows out.
 
 Files for --data of other models:
-  classify        .tsv, .csv or .jsonl with text and label (columns: --set data.text=NAME --set
-                  data.label=NAME)
+  classify        .tsv, .csv or .jsonl with text and label (--text, --label)
   classify-image  an IDX file of images, with the IDX file of labels beside it
   tag             CoNLL-U
-  answer          JSON of SQuAD
+  answer          JSON of SQuAD, or a table (--context, --question, --answer)
   generate, fill  plain text; for fill, documents are separated by blank lines
-  rerank          .tsv, .csv or .jsonl with query, text and label
-  translate       .tsv: the source sentence, a tab and its reference
-  summarize       .tsv: the text, a tab and its summary
+  rerank          .tsv, .csv or .jsonl with query, text and label (--query, --text, --label)
+  translate       .tsv, .csv or .jsonl with the source and its reference (--source, --target), or
+                  two parallel files; columns called fr and en are those of the model's languages
+  summarize       .tsv, .csv or .jsonl with a text and its summary (--source, --target)
   point           lines such as `0.1 0.2 0.9 0.1 0.5 0.7 output 1 2 3 1`
   recognize       one line per recording: path of the WAV file, tab, transcript
-Every line of a file is evaluated; tables of classify and rerank may have a header. In the test part
-of a data set, texts that occur in a classifier's training set are left out and their number is
-printed.
+Every row is evaluated; the first one may be a header, unless --no-header is given. The columns that
+are read are printed. In the test part of a data set, texts that occur in a classifier's training
+set are left out and their number is printed.
 
 --json prints an object with name, task, data, part, the metrics, the number of examples, and
 details: precision, recall and F1 of each label, the confusion matrix, and the worst examples.";
@@ -195,14 +195,7 @@ fn not_the_data(flags: &Flags) -> Result<()> {
 fn job(flags: &Flags) -> Result<Job> {
     let given = flags.model.as_deref().map(|model| models::resolve(model, &flags.hub));
     let given = given.transpose()?;
-    let own = own::record(flags, trained_run(flags, &given).as_deref())?;
-    let on = match &own {
-        Some(_) => None,
-        None => {
-            own::refuse_columns(flags)?;
-            Some(on(flags)?)
-        }
-    };
+    let recorded = own::record(flags, trained_run(flags, &given).as_deref())?;
     let (mut recipe, model) = match (&flags.recipe, given) {
         (Some(name), given) if run_folder(name).is_some() => {
             let folder = run_folder(name).expect("it was just there");
@@ -251,12 +244,19 @@ fn job(flags: &Flags) -> Result<Job> {
         }
         (None, None) => bail!("eval: need a recipe, the folder of a run, or --model"),
     };
-    let own = own.map(|trained| own::read(flags, trained)).transpose()?;
-    if let Some(own) = &own {
-        own.name_files(&mut recipe);
-    }
-    let on = own.as_ref().map(|own| own.on.clone()).or(on);
-    Ok(Job { recipe, model, on: on.expect("one of both is there"), own })
+    let trained = recorded.or_else(|| own::of_model(flags, &recipe, &model));
+    let own = trained.map(|trained| own::read(flags, trained)).transpose()?;
+    let on = match &own {
+        Some(own) => {
+            own.name_files(&mut recipe);
+            own.on.clone()
+        }
+        None => {
+            own::set_columns(flags, &mut recipe)?;
+            on(flags)?
+        }
+    };
+    Ok(Job { recipe, model, on, own })
 }
 
 /// Folder of the run to evaluate, if there is one.
@@ -312,7 +312,7 @@ fn on(flags: &Flags) -> Result<EvaluationData> {
         },
         Some(folder) if Path::new(folder).is_dir() => bail!(
             "--data: {folder} is a folder, which is read for runs that were trained by regard train \
-             TASK --data"
+             TASK --data, and for translations"
         ),
         // Looks like a path: no data set has a dot in its name.
         Some(file) if file.contains(['/', '\\', '.']) => bail!("--data: there is no file {file}"),

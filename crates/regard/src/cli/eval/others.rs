@@ -3,6 +3,7 @@
 use super::details::details;
 use super::{Global, Job, Outcome};
 use crate::cli::inputs::note;
+use crate::cli::say::say;
 use crate::cli::write_json;
 use crate::machine;
 use crate::show::table::Table;
@@ -28,7 +29,11 @@ pub fn run(job: Job, more: bool, global: &Global, out: &mut dyn Write) -> Result
         _ => report?,
     };
     if let Some(own) = &job.own {
-        (report.data, report.part) = (own.shown.clone(), None);
+        // What was read of the user's file has been said; the columns are those of a copy.
+        (report.data, report.part, report.columns) = (own.shown.clone(), None, None);
+    }
+    if let Some(columns) = &report.columns {
+        say(columns);
     }
     match global.json {
         true => write_json(out, &Evaluated::new(&*task, &report))?,
@@ -126,6 +131,7 @@ mod tests {
             unit: "texts",
             excluded: 6,
             note: Some("a note".into()),
+            columns: None,
             marks: vec![Metric { name: "accuracy", value: 80.0, unit: "% of texts" }],
             parameters: 1,
             seconds: 2.0,

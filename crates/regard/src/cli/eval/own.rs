@@ -1,15 +1,19 @@
 //! `regard eval RUN --data FILE` for a run that was trained on files of the user: the file is read
 //! as those were, with the columns, the header, the separator and the labels that the run recorded.
+//! Tables for other models are read as for training, with the languages of the model.
 
 use super::{Flags, Part};
 use crate::cli::inputs::note;
 use crate::cli::say::{quoted, say};
+use crate::models::ResolvedModel;
 use anyhow::{Context, Result, bail};
 use regard_tasks::data;
 use regard_tasks::evaluation::EvaluationData;
+use regard_tasks::import::texts::is_table_name;
 use regard_tasks::import::{self, Purpose, Request, Severity, TrainedImport};
 use regard_tasks::recipe::Table;
 use regard_tasks::say::many;
+use regard_tasks::train;
 use std::path::{Path, PathBuf};
 
 /// Keys of a recipe that name columns; of imported files, flags do.
@@ -22,6 +26,8 @@ pub struct OwnExamples {
     pub on: EvaluationData,
     /// Names of the user's files.
     pub shown: String,
+    /// Columns of the source and of the target, by name or number, if there are such.
+    pub sides: Option<[String; 2]>,
     keys: Table,
     /// Kept until the evaluation is over.
     _folder: ScratchFolder,
@@ -34,6 +40,47 @@ pub fn record(flags: &Flags, run: Option<&Path>) -> Result<Option<TrainedImport>
         Some(run) => Ok(TrainedImport::of_run(run)?),
         None => Ok(None),
     }
+}
+
+/// Tasks whose examples are the rows of a table for any model. Those of a classifier are read by
+/// its recipe, which has keys for the columns.
+const OF_TABLES: [&str; 4] = ["translate", "summarize", "rerank", "answer"];
+
+/// Returns what is known about the files of a model that was not trained on imported ones, if
+/// --data names tables of its task.
+pub fn of_model(flags: &Flags, recipe: &Table, model: &ResolvedModel) -> Option<TrainedImport> {
+    let task = recipe.get("task").and_then(|task| task.as_str())?;
+    let paths: Vec<&Path> = flags.data.iter().map(Path::new).collect();
+    if !OF_TABLES.contains(&task) || paths.is_empty() || !paths.iter().all(|path| path.exists()) {
+        return None;
+    }
+    // SQuAD's JSON is a tree of articles, which recipes read.
+    let is_tree = |path: &Path| task == "answer" && has_end(path, "json");
+    let is_table = |path: &Path| (is_table_name(path) || has_end(path, "txt")) && !is_tree(path);
+    let alone = matches!(paths[..], [path] if path.is_file() && !is_table(path));
+    match alone && flags.columns.given().is_empty() {
+        true => None,
+        false => Some(TrainedImport::of_model(task, languages(recipe, model))),
+    }
+}
+
+fn has_end(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case(wanted))
+}
+
+/// Languages that a model translates between, as its recipe or its tokenizer says.
+fn languages(recipe: &Table, model: &ResolvedModel) -> Option<[String; 2]> {
+    let data = recipe.get("data");
+    let of_recipe = |key: &str| Some(data?.get(key)?.as_str()?.to_string());
+    let known = |[source, target]: [Option<String>; 2]| Some([source?, target?]);
+    let full = |both: &[String; 2]| both.iter().all(|each| !each.is_empty());
+    known(["source", "target"].map(of_recipe)).filter(full).or_else(|| {
+        const MOST: u64 = 1 << 20;
+        let bytes = train::files(model.files()).ok()?.read("tokenizer_config.json", MOST).ok()?;
+        let config: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        let of_config = |key: &str| config.get(key)?.as_str().map(str::to_string);
+        known(["source_lang", "target_lang"].map(of_config)).filter(full)
+    })
 }
 
 /// Reads and checks the files, and says what was read.
@@ -85,7 +132,8 @@ pub fn read(flags: &Flags, trained: TrainedImport) -> Result<OwnExamples> {
     let folder = ScratchFolder::new()?;
     import.write(&folder.0)?;
     let (on, keys) = import.evaluation(&folder.0);
-    Ok(OwnExamples { on, shown: flags.data.join(", "), keys, _folder: folder })
+    let sides = import.column("source").zip(import.column("target")).map(<[String; 2]>::from);
+    Ok(OwnExamples { on, shown: flags.data.join(", "), sides, keys, _folder: folder })
 }
 
 impl OwnExamples {
@@ -98,17 +146,36 @@ impl OwnExamples {
     }
 }
 
-/// Refuses flags that only apply to runs on files of the user.
-pub fn refuse_columns(flags: &Flags) -> Result<()> {
-    if let Some(flag) = flags.columns.given() {
-        bail!(
-            "{flag}: columns are chosen for runs that were trained by regard train TASK --data \
-             FILE; this model reads the formats that regard eval --help lists"
-        );
+/// Sets the keys of a classifier's recipe for the columns that flags choose. Flags without effect
+/// are refused: the files of other tasks have no columns.
+pub fn set_columns(flags: &Flags, recipe: &mut Table) -> Result<()> {
+    let task = recipe.get("task").and_then(|task| task.as_str()).unwrap_or_default();
+    let (task, is_classifier) = (task.to_string(), task == "classify");
+    let is_known = |flag: &&str| is_classifier && KEYS.iter().any(|(_, known)| known == flag);
+    if let Some(flag) = flags.columns.given().into_iter().find(|flag| !is_known(flag)) {
+        let takes = match is_classifier {
+            true => "takes --text, --label and --no-header",
+            false => "has no columns to choose: regard eval --help lists its files",
+        };
+        bail!("{flag}: --data of this model, for {task}, {takes}");
+    }
+    let mut request = Request::new(task);
+    flags.columns.apply(&mut request);
+    if let Some(data) = recipe.get_mut("data").and_then(|data| data.as_table_mut()) {
+        let columns = [("text", request.columns.text), ("label", request.columns.label)];
+        for (key, value) in columns {
+            if let Some(value) = value {
+                data.insert(key.into(), value.into());
+            }
+        }
+        if let Some(header) = request.header {
+            data.insert("header".into(), header.into());
+        }
     }
     if let [_, second, ..] = &flags.data[..] {
         bail!(
-            "--data {}: several files are read for runs that were trained on such files; name one",
+            "--data {}: several files are read for runs that were trained on such files, and for \
+             parallel texts; name one",
             quoted(second)
         );
     }

@@ -2,7 +2,7 @@
 
 use super::details::render;
 use super::{Flags, Global, Job, Outcome};
-use crate::cli::say::say;
+use crate::cli::say::{quoted, say};
 use crate::cli::write_json;
 use crate::files::save_text;
 use crate::machine;
@@ -38,13 +38,14 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     let (report, texts) = measure(&translator, &groups, &recipe.decode, how)?;
     let seconds = report.seconds;
     let swapped = swapped(&groups, &texts).filter(|_| matches!(how, Measure::Sentences { .. }));
-    let swapped = swapped.map(|why| match &job.on {
-        EvaluationData::File(path) if job.own.is_none() => format!(
-            "{}: column 1 is read as the source and column 2 as the reference; they look swapped: \
-             {why}",
-            path.display()
-        ),
-        _ => format!("source and reference look swapped: {why}"),
+    let swapped = swapped.map(|why| {
+        let (data, _) = measured(&recipe, &job);
+        let turn = job.own.as_ref().and_then(|own| own.sides.as_ref());
+        let turn = turn.map_or(String::new(), |[source, target]| {
+            let (source, target) = (quoted(source), quoted(target));
+            format!("; to turn them around: --source {target} --target {source}")
+        });
+        format!("{data}: source and reference look swapped: {why}{turn}")
     });
     if let Some(warning) = &swapped {
         say(format_args!("regard: warning: {warning}"));

@@ -11,6 +11,7 @@ use super::say::quoted;
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
 use crate::models;
+use crate::show::table::wrap;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use own::{OwnFlags, OwnMetrics};
@@ -42,14 +43,15 @@ A folder with train.*, valid.* and test.* has its own parts. Columns are found b
 or set by --text, --label, --source, --target, --query, --context, --question and --answer. All rows
 are checked first, and all problems are listed with their lines. The recipe is chosen by task, size
 of the data and --quick (at most 2 minutes on two cores), default (15) or --better (90); --set
-changes it, and the run keeps it as recipe.toml. Data are copied to data/ in the run's folder (audio files are not).
+changes it, and the run keeps it as recipe.toml. Data are copied to data/ in the run's folder (audio
+files are not).
 
 Recipes:
   regard train sort-10 --set train.steps=500 --out runs/try  # points are generated: no data needed
   regard train --resume runs/try --set train.steps=1000      # continue with more steps
   regard train multi30k-transformer                          # needs: regard data multi30k --fetch
   regard train sort-10 --dump-config > mine.toml             # edit it, then: regard train mine.toml
-  regard train sst2-words --set data.train=train.csv --set data.test=test.csv  # a recipe, your files
+  regard train sst2-words --set data.train=train.csv --set data.test=test.csv  # your files
 
 `regard recipes --keys RECIPE` explains the keys of a recipe.
 
@@ -67,7 +69,12 @@ is renamed; the run resumes from the newest valid one.";
 
 /// The help text with the tasks that read files of the user.
 fn examples() -> String {
-    let row = |row: &import::Importer| format!("  {:<15} {}\n", row.task, row.reads);
+    // Wrapped here: clap would begin the second line of a row below the names of the tasks.
+    let row = |row: &import::Importer| -> String {
+        let named = [row.task].into_iter().chain(std::iter::repeat(""));
+        let lines = wrap(row.reads, 82).into_iter().zip(named);
+        lines.map(|(line, name)| format!("  {name:<15} {line}\n")).collect()
+    };
     EXAMPLES.replace("{TASKS}", &import::IMPORTERS.iter().map(row).collect::<String>())
 }
 

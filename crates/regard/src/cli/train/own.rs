@@ -155,11 +155,12 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
     let mut recipe = regard_tasks::recipe::task(table).map_err(|message| anyhow!("{message}"))?;
     recipe.set_seed(seed);
     recipe.options().check()?;
+    let chosen = changed(chosen, &*recipe);
     if quiet {
         write_json(out, &Check::fine(&import, findings.list(), &chosen, recipe.to_json()))?;
         return Ok(Prepared::Checked(Outcome::Positive));
     }
-    let planned = about(&import, &chosen, own.effort());
+    let planned = about(&import, &chosen, &recipe.to_json(), own.effort());
     match flags.overrides.is_empty() {
         true => say(planned),
         false => say(format_args!("{planned}; changed by --set")),
@@ -220,12 +221,26 @@ fn name_of(own: &OwnFlags, task: &str) -> String {
     }
 }
 
-fn about(import: &Import, chosen: &Choice, effort: Effort) -> String {
-    let steps = chosen.recipe.get("train").and_then(|train| train.get("steps"));
-    let model = chosen.recipe.get("model").and_then(|model| model.get("model_type"));
-    let model = match chosen.recipe.get("from").and_then(|from| from.as_str()) {
+/// Choice with the epochs and the time of the steps that --set asks for.
+fn changed(mut chosen: Choice, recipe: &dyn Task) -> Choice {
+    let number = |key: &str| chosen.recipe.get("train")?.get(key)?.as_integer();
+    let options = recipe.to_json();
+    let ratio = |key: &str| {
+        let now = options.pointer(&format!("/train/{key}")).and_then(|value| value.as_f64());
+        now.zip(number(key)).map_or(1.0, |(now, before)| now / (before as f64).max(1.0))
+    };
+    let factor = ratio("steps") * ratio("batch_tokens");
+    (chosen.epochs, chosen.seconds) = (chosen.epochs * factor, chosen.seconds * factor);
+    chosen
+}
+
+/// Sentence about the recipe, as --set changed it.
+fn about(import: &Import, chosen: &Choice, recipe: &serde_json::Value, effort: Effort) -> String {
+    let text = |key: &str| recipe.pointer(key).and_then(|value| value.as_str());
+    let steps = recipe.pointer("/train/steps");
+    let model = match text("/from") {
         Some(from) => format!("fine-tune {from}"),
-        None => model.and_then(|name| name.as_str()).unwrap_or("model").to_string(),
+        None => text("/model/model_type").unwrap_or("model").to_string(),
     };
     format!(
         "recipe for {} ({}): {model}, {} steps, {:.1} epochs, about {} on two cores",
