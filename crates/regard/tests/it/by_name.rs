@@ -38,7 +38,7 @@ fn runs_are_compared_by_name() {
     let ran = at(&here, &["compare", "first", "third"]);
     assert!(ran.code == 2 && ran.err.contains("use different data"), "{}{}", ran.out, ran.err);
     let ran = at(&here, &["compare", "first", "secnod"]);
-    assert!(ran.code == 2 && ran.err.contains("first, second"), "{}{}", ran.out, ran.err);
+    assert!(ran.code == 2 && ran.err.contains("did you mean 'second'?"), "{}{}", ran.out, ran.err);
 }
 
 #[test]

@@ -330,7 +330,7 @@ fn what_failed_comes_before_what_to_do() {
     says(&ran, &["is installed\n\nTo get it by hand:\n  what:"]);
     assert!(!ran.err.contains("is not on this machine"), "{}", ran.err);
     let train = regard(&["train", "--help"]).out + &regard(&["eval", "--help"]).out;
-    assert!(train.contains("the source sentence, a tab and its"), "{train}");
+    assert!(train.contains("the source and its reference (--source, --target)"), "{train}");
 }
 
 const CHINESE: [(&str, &str); 6] = [

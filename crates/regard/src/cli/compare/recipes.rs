@@ -81,8 +81,9 @@ impl Compared<'_> {
                 match runs.is_empty() || is_file {
                     true => error,
                     false => error.context(format!(
-                        "{name:?} is no run in {}, which has {}",
+                        "{name:?} is no run in {}; {}its runs are {}",
                         flags.runs.display(),
+                        say::did_you_mean(name, &runs),
                         say::list(&runs, 12)
                     )),
                 }
