@@ -1,7 +1,7 @@
 //! Texts with one label each, from tables.
 
 use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
-use super::findings::{Findings, Place};
+use super::findings::{Findings, Place, numbered};
 use super::reading::Reading;
 use super::table::{Table, is_table};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
@@ -220,10 +220,10 @@ fn contradictions(parts: [&Vec<Example>; 3], findings: &mut Findings) {
         let first = *seen.entry(example.text.trim()).or_insert(example);
         if first.label != example.label {
             let message = format!(
-                "{:?}, but the same text has {:?} in line {} of {}",
+                "{:?}, but the same text has {:?} in {} of {}",
                 say::short(&example.label, 40),
                 say::short(&first.label, 40),
-                first.line,
+                numbered(&first.file, first.line),
                 first.file.display()
             );
             let place = Place::line(&example.file, example.line);

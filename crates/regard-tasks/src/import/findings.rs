@@ -165,7 +165,8 @@ impl Findings {
             text += &format!("{name}: {kind} ({})\n", say::count(*count));
             let of_kind = |each: &&Finding| each.severity == *severity && each.kind == *kind;
             for each in self.kept.iter().filter(of_kind).take(LISTED) {
-                let line = each.line.map_or(String::new(), |line| format!(" line {line}:"));
+                let line = each.line;
+                let line = line.map_or(String::new(), |l| format!(" {}:", numbered(&each.file, l)));
                 let lists = each.line.is_none() || each.kind == "columns";
                 let most = if lists { LONG } else { SHORT };
                 let message = say::short(&each.message, most);
@@ -177,6 +178,11 @@ impl Findings {
         }
         text
     }
+}
+
+/// Name of a line of a file.
+pub(crate) fn numbered(_file: &Path, line: u64) -> String {
+    format!("line {line}")
 }
 
 /// Line and message of an error of a reader.

@@ -222,7 +222,7 @@ mod tests {
         let row =
             |line: u64, text: &str| Row::new(line, text.split('|').map(str::to_string).collect());
         let rows = [row(1, first), row(2, "a|b|c")].into();
-        let table = Table { path: "x.tsv".into(), keys: None, rows, separator: None };
+        let table = Table { rows, ..Table::empty("x.tsv".as_ref()) };
         let role = |flag, asked, names| Role { flag, asked, names, several: false };
         let roles = [
             role("source", source, vec![&["source", "text"][..]]),

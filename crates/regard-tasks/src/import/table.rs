@@ -32,6 +32,8 @@ pub(crate) struct Table {
     /// Names of the columns: the keys of JSON objects. `None` for CSV and TSV, whose first row may
     /// be a header.
     pub keys: Option<Vec<String>>,
+    /// Whether the columns have an order: keys of JSON objects have none.
+    pub has_order: bool,
     pub rows: VecDeque<Row>,
     /// Separator of a CSV file.
     pub separator: Option<char>,
@@ -226,8 +228,9 @@ impl Table {
         Table { rows, ..Table::empty(path) }
     }
 
-    fn empty(path: &Path) -> Table {
-        Table { path: path.into(), keys: None, rows: VecDeque::new(), separator: None }
+    pub(super) fn empty(path: &Path) -> Table {
+        let rows = VecDeque::new();
+        Table { path: path.into(), keys: None, has_order: true, rows, separator: None }
     }
 
     /// Objects as rows: all their keys are the columns, and a key that an object lacks is an empty
@@ -279,7 +282,7 @@ impl Table {
             row
         };
         let rows = objects.into_iter().map(row).collect();
-        Table { keys: Some(keys), rows, ..Table::empty(path) }
+        Table { keys: Some(keys), has_order: false, rows, ..Table::empty(path) }
     }
 
     /// Removes rows with a list or an object in one of the chosen columns, which are noted.

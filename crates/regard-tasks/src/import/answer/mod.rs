@@ -7,7 +7,7 @@ mod spans;
 use super::examples::{
     Example, check_parts, divide, mean, part_files, percentile, skipped, text_key,
 };
-use super::findings::{Findings, Place};
+use super::findings::{Findings, Place, numbered};
 use super::reading::Reading;
 use super::table::end;
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
@@ -198,7 +198,7 @@ impl Ids {
             }
         });
         if let Some((other, line)) = self.seen.get(&id) {
-            let line = line.map_or(String::new(), |line| format!("line {line} of "));
+            let line = line.map_or(String::new(), |line| format!("{} of ", numbered(other, line)));
             return Err(format!("question {id:?}: its id is also in {line}{}", other.display()));
         }
         self.seen.insert(id.clone(), (file.clone(), asked.line));

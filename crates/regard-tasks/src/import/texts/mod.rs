@@ -13,7 +13,7 @@ mod tests;
 
 pub use sniff::{LooksLikeTable, looks_like_table};
 
-use super::findings::{Findings, Severity};
+use super::findings::{Findings, Severity, numbered};
 use super::reading::{Column, Reading, TrainedImport};
 use super::roles::first_row;
 use super::table::{Form, Table, end};
@@ -206,12 +206,12 @@ impl FileTexts {
                 None => row.line.saturating_sub(within as u64),
             };
             if let Some(message) = row.not_text(&at, Some(&first)) {
-                return Err(Error::file(&path, format!("line {line}: {message}")));
+                return Err(Error::file(&path, format!("{}: {message}", numbered(&path, line))));
             }
             let cells = at.iter().map(|at| row.cells[*at].trim()).filter(|cell| !cell.is_empty());
             let text = cells.collect::<Vec<_>>().join(" ");
             if row.lacks(&at) {
-                let message = format!("line {line}: has no {:?}", first[at[0]]);
+                let message = format!("{}: has no {:?}", numbered(&path, line), first[at[0]]);
                 return Err(Error::file(&path, message));
             }
             self.push(line, &text, choice);
@@ -285,7 +285,7 @@ fn refuse(path: &Path, findings: &Findings) -> Result<()> {
     if first.kind == "empty file" {
         return Ok(());
     }
-    let line = first.line.map_or(String::new(), |line| format!("line {line}: "));
+    let line = first.line.map_or(String::new(), |line| format!("{}: ", numbered(path, line)));
     let warned = findings.list().iter().find(|each| each.severity == Severity::Warning);
     let hint = warned.map_or(String::new(), |each| format!("; {}", each.message));
     let more = match findings.count(Severity::Error) - 1 {
