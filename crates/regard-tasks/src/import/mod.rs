@@ -17,6 +17,8 @@ pub(crate) mod images;
 mod language;
 mod media;
 mod pairs;
+#[cfg(feature = "parquet")]
+mod parquet;
 pub(crate) mod part_files;
 mod parts;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! prediction read it back as a [`TrainedImport`].
 
 use super::copies::DATA;
-use super::table::Table;
+use super::table::{PARQUET, Table};
 use super::{RECORD, Request};
 use crate::data::Part;
 use crate::data::choose::name;
@@ -26,8 +26,8 @@ const FLAGS: [&str; 8] =
 #[serde(default)]
 #[non_exhaustive]
 pub struct Reading {
-    /// Kind of the files: `table`, `json`, `conll`, `conllu`, `folders`, `parallel`, `squad`,
-    /// `text`.
+    /// Kind of the files: `table`, `json`, `parquet`, `conll`, `conllu`, `folders`, `parallel`,
+    /// `squad`, `text`.
     pub format: String,
     /// Columns by role: `text`, `label`, `source`, `target`, `query`, `context`, `question`,
     /// `answer`; for graphs also `id`, `features`, `edge_features`.
@@ -66,7 +66,12 @@ impl Reading {
     /// Creates the description of a table, without columns.
     pub(super) fn of_table(table: &Table, has_header: bool) -> Reading {
         Reading {
-            format: if table.keys.is_some() { "json" } else { "table" }.into(),
+            format: match (&table.keys, table.has_order) {
+                (None, _) => "table",
+                (_, true) => PARQUET,
+                (_, false) => "json",
+            }
+            .into(),
             header: Some(has_header),
             separator: table.separator,
             ..Reading::default()

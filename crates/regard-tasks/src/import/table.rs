@@ -1,5 +1,5 @@
-//! Tables of the user: CSV, TSV, JSON lines, a JSON array. Every row is read, and every problem is
-//! noted with its line.
+//! Tables of the user: CSV, TSV, JSON lines, a JSON array, Parquet. Every row is read, and every
+//! problem is noted with its line or row.
 
 use super::findings::{Findings, Place};
 use super::glimpse::{comma, encoding_hint, foreign, glimpse, named};
@@ -16,21 +16,24 @@ use std::path::{Path, PathBuf};
 /// Line ends of a cell above which a quotation mark may be missing.
 const LONG: usize = 100;
 /// Most different keys of the objects of a table: each is a column of every row.
-const MOST_KEYS: usize = 1000;
+pub(super) const MOST_KEYS: usize = 1000;
 /// Most cells of a table of objects: each takes memory even where an object lacks the key.
-const MOST_CELLS: usize = 1 << 25;
+pub(super) const MOST_CELLS: usize = 1 << 25;
 /// Ends of file names that are tables.
-pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
+pub(crate) const ENDS: [&str; 8] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json", PARQUET];
+/// End of the names of Parquet files. They are known without the feature too, and refused with what
+/// to do.
+pub(crate) const PARQUET: &str = "parquet";
 
-/// Kinds of JSON values that are neither texts nor labels.
-const NESTED: [&str; 2] = ["a list", "an object"];
+/// Kinds of values that are neither texts nor labels.
+const NESTED: [&str; 3] = ["a list", "an object", "binary"];
 
 /// A table in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub path: PathBuf,
-    /// Names of the columns: the keys of JSON objects. `None` for CSV and TSV, whose first row may
-    /// be a header.
+    /// Names of the columns: the keys of JSON objects, or those of a Parquet file. `None` for CSV and
+    /// TSV, whose first row may be a header.
     pub keys: Option<Vec<String>>,
     /// Whether the columns have an order: keys of JSON objects have none.
     pub has_order: bool,
@@ -51,10 +54,10 @@ pub(crate) struct Form<'a> {
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Line on which the row ends, from 1.
+    /// Line on which the row ends, from 1; the number of the row in a Parquet file.
     pub line: u64,
     pub cells: Vec<String>,
-    /// Columns whose JSON value is no text, with the kind of the value. Labels may be such, texts
+    /// Columns whose value is no text, with the kind of the value. Labels may be such, texts
     /// may not.
     pub other: Vec<(usize, &'static str)>,
     /// Columns whose key a JSON object lacks, as bits.
@@ -80,7 +83,7 @@ impl Row {
         let (column, kind) = self.other.iter().find(|(column, _)| columns.contains(column))?;
         let name = names.and_then(|names| names.get(*column)).map_or("", String::as_str);
         let cell = say::short(&self.cells[*column], 40);
-        Some(format!("{name:?} is {kind}, {cell}; need a text, in quotation marks"))
+        Some(format!("{name:?} is {kind}, {cell}; need a text, as a string"))
     }
 }
 
@@ -119,7 +122,8 @@ impl Table {
     ) -> Result<Table> {
         let Form { kind, like } = form;
         let (first, reader) = glimpse(reader, path)?;
-        if let Some(message) = foreign(&first) {
+        let is_foreign = !cfg!(feature = "parquet") || kind != PARQUET;
+        if let Some(message) = foreign(&first).filter(|_| is_foreign) {
             findings.error("encoding", Place::whole(path), message);
             return Ok(Table::empty(path));
         }
@@ -152,6 +156,10 @@ impl Table {
                 let values = values_of((kind, &first), reader, path, findings)?;
                 Table::of_values(path, values, findings)
             }
+            #[cfg(feature = "parquet")]
+            PARQUET => super::parquet::read(reader, path, findings)?,
+            #[cfg(not(feature = "parquet"))]
+            PARQUET => return Err(Error::file(path, "is not a Parquet file")),
             _ => {
                 let message = format!("is not a table: its name must end in .{}", ENDS.join(", ."));
                 return Err(Error::file(path, message));
@@ -460,9 +468,21 @@ mod tests {
             let keys = table.keys.as_deref();
             let text = keys.unwrap().iter().position(|key| key == "text").unwrap();
             let said = table.rows[0].not_text(&[text], keys).unwrap();
-            assert_eq!(said, "\"text\" is a number, 5; need a text, in quotation marks");
+            assert_eq!(said, "\"text\" is a number, 5; need a text, as a string");
             assert_eq!(table.rows[1].not_text(&[0, 1], keys), None);
         });
+    }
+
+    /// A build without the feature says how to get one, and how to do without.
+    #[cfg(not(feature = "parquet"))]
+    #[test]
+    fn parquet_is_refused_with_what_to_do() {
+        for name in ["a.parquet", "a.csv"] {
+            let told = read(name, b"PAR1\x15\x04").1;
+            for part in ["--features parquet, as in cargo install", "pandas.read_parquet('FILE')"] {
+                assert!(told.contains(part), "{name}: {told}");
+            }
+        }
     }
 
     #[test]

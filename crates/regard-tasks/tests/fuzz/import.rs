@@ -42,3 +42,16 @@ fn fuzz_import_parallel() {
         import::read(&request).is_ok()
     });
 }
+
+/// A table that takes a few bytes in the file may take many in memory, up to a limit.
+#[cfg(feature = "parquet")]
+#[test]
+fn fuzz_parquet() {
+    let limits = regard_fuzz::Limits { memory: 256 << 20, ..regard_fuzz::Limits::default() };
+    let scratch = Scratch::default();
+    fuzz!("parquet", limits, |bytes: &[u8]| {
+        let mut request = Request::new("classify");
+        request.data = vec![scratch.write("x.parquet", bytes)];
+        import::read(&request).is_ok_and(|(import, _)| import.is_some())
+    });
+}

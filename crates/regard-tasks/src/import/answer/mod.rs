@@ -9,7 +9,7 @@ use super::examples::{
 };
 use super::findings::{Findings, Place, numbered};
 use super::reading::Reading;
-use super::table::end;
+use super::table::{PARQUET, end};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
 use crate::data::Part;
 use crate::say;
@@ -72,7 +72,7 @@ impl Example for Paragraph {
 /// Reads the files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let is_read = |path: &Path| {
-        ["json", "jsonl", "ndjson", "csv", "tsv", "tab", "parquet"].contains(&end(path).as_str())
+        ["json", "jsonl", "ndjson", "csv", "tsv", "tab", PARQUET].contains(&end(path).as_str())
     };
     let files = PartFiles::find(request, &is_read, findings)?;
     let mut ids = Ids::default();

@@ -2,7 +2,7 @@
 //!
 //! | name ends in | texts |
 //! |---|---|
-//! | `.csv`, `.tsv`, `.tab`, `.jsonl`, `.ndjson`, `.json` | text columns |
+//! | `.csv`, `.tsv`, `.tab`, `.jsonl`, `.ndjson`, `.json`, `.parquet` | text columns |
 //! | anything else | lines; with chosen columns, a table as its first line shows |
 //!
 //! and each with `.gz` after it.
@@ -16,7 +16,7 @@ pub use sniff::{LooksLikeTable, looks_like_table};
 use super::findings::{Findings, Severity, numbered};
 use super::reading::{Column, Reading, TrainedImport};
 use super::roles::first_row;
-use super::table::{Form, Table, end};
+use super::table::{Form, PARQUET, Table, end};
 use crate::data::choose::{self, ColumnSelection, Spelling, is_header, shown, text_columns};
 use crate::data::sets::hex;
 use crate::data::stream::Lines;
@@ -30,9 +30,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Ends of file names that are tables even if no column is chosen. A Parquet file is refused with
-/// what to do.
-const TABLES: [&str; 7] = ["csv", "tsv", "tab", "jsonl", "ndjson", "json", "parquet"];
+/// Ends of file names that are tables even if no column is chosen.
+const TABLES: [&str; 7] = ["csv", "tsv", "tab", "jsonl", "ndjson", "json", PARQUET];
 /// Rows from which a header is recognised.
 const SAMPLE: usize = 1000;
 
@@ -55,7 +54,8 @@ pub struct FileTexts {
 /// A text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileText {
-    /// Line of the file on which it begins, or its row begins, from 1.
+    /// Line of the file on which it begins, or its row begins, from 1; the number of the row in a
+    /// Parquet file.
     pub line: u64,
     /// The text, trimmed.
     pub text: String,
