@@ -27,7 +27,7 @@ def allowed(expression):
 
 
 def main():
-    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--all-features"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
     # The lock file also has optional packages that nothing turns on.
     nodes = {node["id"]: node["dependencies"] for node in found["resolve"]["nodes"]}

@@ -40,15 +40,20 @@ impl Budget {
 
     /// Notes that the file needs more.
     pub fn refuse(&self, path: &Path, findings: &mut Findings) {
-        let message = format!(
+        findings.error("too large", Place::whole(path), self.message());
+    }
+
+    /// Says that the file needs more.
+    pub fn message(&self) -> String {
+        format!(
             "its rows need more than {} bytes of memory: keep the columns and rows that are needed",
             say::count(self.most)
-        );
-        findings.error("too large", Place::whole(path), message);
+        )
     }
 }
 
-fn of_text(text: &str) -> usize {
+/// Memory of a text.
+pub(super) fn of_text(text: &str) -> usize {
     size_of::<String>() + if text.is_empty() { 0 } else { text.len() + ALLOCATED }
 }
 

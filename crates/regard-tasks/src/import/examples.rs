@@ -1,6 +1,6 @@
 //! Examples that know their place: their split, duplicates across parts, their lengths.
 
-use super::findings::{Findings, Place};
+use super::findings::{Findings, Place, numbered};
 use super::parts::{self, HeldOut};
 use crate::say;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -34,7 +34,7 @@ pub(super) trait Example {
     /// Says that this example is equal to another.
     fn equals(&self, twin: &Self) -> String {
         let Place { file, line } = twin.place();
-        let line = line.map_or("in".into(), |line| format!("on line {line} of"));
+        let line = line.map_or("in".into(), |line| format!("on {} of", numbered(file, line)));
         format!("its {} is also {line} {}", Self::KEY, file.display())
     }
 }

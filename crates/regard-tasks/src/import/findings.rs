@@ -1,5 +1,6 @@
 //! Problems that a check of the user's data found: all of them, with file and line.
 
+use super::table::{PARQUET, end};
 use crate::say;
 use regard_models::Error;
 use serde::Serialize;
@@ -34,7 +35,8 @@ pub struct Finding {
     pub kind: &'static str,
     /// File that has the problem.
     pub file: PathBuf,
-    /// Line of the file, from 1; `None` if the whole file has the problem.
+    /// Line of the file, from 1, or the number of the row in a Parquet file; `None` if the whole
+    /// file has the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// Whether it is a problem of one row, which could be left out.
@@ -165,7 +167,8 @@ impl Findings {
             text += &format!("{name}: {kind} ({})\n", say::count(*count));
             let of_kind = |each: &&Finding| each.severity == *severity && each.kind == *kind;
             for each in self.kept.iter().filter(of_kind).take(LISTED) {
-                let line = each.line.map_or(String::new(), |line| format!(" line {line}:"));
+                let line = each.line;
+                let line = line.map_or(String::new(), |l| format!(" {}:", numbered(&each.file, l)));
                 let lists = each.line.is_none() || each.kind == "columns";
                 let most = if lists { LONG } else { SHORT };
                 let message = say::short(&each.message, most);
@@ -177,6 +180,12 @@ impl Findings {
         }
         text
     }
+}
+
+/// Name of a line of a file; of a row, if the file has no lines.
+pub(crate) fn numbered(file: &Path, line: u64) -> String {
+    let word = if end(file) == PARQUET { "row" } else { "line" };
+    format!("{word} {line}")
 }
 
 /// Line and message of an error of a reader.

@@ -30,8 +30,13 @@ pub(super) fn foreign(bytes: &[u8]) -> Option<String> {
         [b'P', b'K', 3, 4, ..] => {
             Some("is a zip archive, perhaps a spreadsheet (.xlsx); save it as CSV".into())
         }
+        [b'P', b'A', b'R', b'1', ..] if cfg!(feature = "parquet") => {
+            Some("is a Parquet file: the end of its name must be .parquet".into())
+        }
         [b'P', b'A', b'R', b'1', ..] => Some(
-            "is a Parquet file; convert it to CSV: python3 -c \"import pandas; \
+            "is a Parquet file, which this build does not read: build regard with --features \
+             parquet, as in cargo install --path crates/regard --features parquet, or convert the \
+             file to CSV: python3 -c \"import pandas; \
              pandas.read_parquet('FILE').to_csv('NEW.csv', index=False)\""
                 .into(),
         ),

@@ -20,6 +20,8 @@ mod importers;
 mod language;
 mod media;
 mod pairs;
+#[cfg(feature = "parquet")]
+mod parquet;
 pub(crate) mod part_files;
 mod parts;
 #[cfg(test)]

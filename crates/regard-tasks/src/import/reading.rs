@@ -11,7 +11,7 @@ mod trained;
 pub(super) use like::part_told;
 pub use trained::TrainedImport;
 
-use super::table::Table;
+use super::table::{PARQUET, Table};
 use crate::say;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,8 +28,8 @@ pub(in crate::import) const TEXT_ROLES: [&str; 2] = ["text", "source"];
 #[serde(default)]
 #[non_exhaustive]
 pub struct Reading {
-    /// Kind of the files: `table`, `json`, `conll`, `conllu`, `folders`, `parallel`, `squad`,
-    /// `text`.
+    /// Kind of the files: `table`, `json`, `parquet`, `conll`, `conllu`, `folders`, `parallel`,
+    /// `squad`, `text`.
     pub format: String,
     /// Columns by role: `text`, `label`, `source`, `target`, `query`, `context`, `question`,
     /// `answer`; for graphs also `id`, `features`, `from`, `to`, `edge_features`.
@@ -68,7 +68,12 @@ impl Reading {
     /// Creates the description of a table, without columns.
     pub(super) fn of_table(table: &Table, has_header: bool) -> Reading {
         Reading {
-            format: if table.keys.is_some() { "json" } else { "table" }.into(),
+            format: match (&table.keys, table.has_order) {
+                (None, _) => "table",
+                (_, true) => PARQUET,
+                (_, false) => "json",
+            }
+            .into(),
             header: Some(has_header),
             separator: table.separator,
             ..Reading::default()

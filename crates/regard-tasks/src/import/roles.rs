@@ -258,7 +258,7 @@ mod tests {
             _ => ["a|b|c", "d|e|f"],
         };
         let rows = [row(1, first), row(2, below[0]), row(3, below[1])].into();
-        let table = Table { path: "x.tsv".into(), keys: None, rows, separator: None };
+        let table = Table { rows, ..Table::empty("x.tsv".as_ref()) };
         let role = |flag, asked, names| Role { flag, asked, names, several: false };
         let roles = [
             role("source", source, vec![&["source", "text"][..]]),

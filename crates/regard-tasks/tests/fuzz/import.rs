@@ -117,3 +117,13 @@ fn fuzz_import_gz() {
     let limits = Limits { memory: 512 << 20, ..Limits::default() };
     fuzz!("import-gz", limits, read);
 }
+
+/// A table that takes a few bytes in the file may take many in memory, up to a limit.
+#[cfg(feature = "parquet")]
+#[test]
+fn fuzz_parquet() {
+    let scratch = Scratch::default();
+    let read = |bytes: &[u8]| is_read("classify", scratch.write("x.parquet", bytes), None);
+    let limits = Limits { memory: 256 << 20, ..Limits::default() };
+    fuzz!("parquet", limits, read);
+}

@@ -9,9 +9,9 @@ pub(super) use formats::{ANSWERS, CONTEXT, QUESTION};
 use super::examples::{
     Example, check_parts, divide, mean, part_files, percentile, skipped, text_key,
 };
-use super::findings::{Findings, Place};
+use super::findings::{Findings, Place, numbered};
 use super::reading::{Reading, part_told};
-use super::table::end;
+use super::table::{PARQUET, end};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
 use crate::data::Part;
 use crate::say;
@@ -74,7 +74,7 @@ impl Example for Paragraph {
 /// Reads the files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let is_read = |path: &Path| {
-        ["json", "jsonl", "ndjson", "csv", "tsv", "tab", "parquet"].contains(&end(path).as_str())
+        ["json", "jsonl", "ndjson", "csv", "tsv", "tab", PARQUET].contains(&end(path).as_str())
     };
     let files = PartFiles::find(request, &is_read, findings)?;
     let mut ids = Ids::default();
@@ -202,7 +202,7 @@ impl Ids {
             }
         });
         if let Some((other, line)) = self.seen.get(&id) {
-            let line = line.map_or(String::new(), |line| format!("line {line} of "));
+            let line = line.map_or(String::new(), |line| format!("{} of ", numbered(other, line)));
             return Err(format!("question {id:?}: its id is also in {line}{}", other.display()));
         }
         self.seen.insert(id.clone(), (file.clone(), asked.line));

@@ -2,7 +2,7 @@
 
 use super::Example;
 use crate::data::choose::Columns;
-use crate::import::findings::{Findings, Place};
+use crate::import::findings::{Findings, Place, numbered};
 use crate::say;
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,10 +20,10 @@ pub(super) fn contradictions(parts: [&Vec<Example>; 3], findings: &mut Findings)
         let first = *seen.entry(example.text.trim()).or_insert(example);
         if first.label != example.label {
             let message = format!(
-                "{:?}, but the same text has {:?} in line {} of {}",
+                "{:?}, but the same text has {:?} in {} of {}",
                 say::short(&example.label, 40),
                 say::short(&first.label, 40),
-                first.line,
+                numbered(&first.file, first.line),
                 first.file.display()
             );
             let place = Place::line(&example.file, example.line);

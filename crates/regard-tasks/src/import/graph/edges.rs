@@ -4,7 +4,7 @@ use super::nodes::Nodes;
 use super::{large, like};
 use crate::import::Request;
 use crate::import::columns::{known, shown, told};
-use crate::import::findings::{Findings, Place};
+use crate::import::findings::{Findings, Place, numbered};
 use crate::import::reading::Reading;
 use crate::import::table::{Row, Table};
 use crate::say;
@@ -232,7 +232,7 @@ impl Edges {
                 continue;
             }
             if let Some(line) = lines.get(&ends) {
-                let message = format!("is the edge of line {line}; left out");
+                let message = format!("is the edge of {}; left out", numbered(path, *line));
                 findings.warn("duplicate edge", place, message);
                 continue;
             }

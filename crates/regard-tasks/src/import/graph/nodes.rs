@@ -3,7 +3,7 @@
 use super::like;
 use crate::data::Part;
 use crate::import::columns::{asked, known, shown, told};
-use crate::import::findings::{Findings, Place};
+use crate::import::findings::{Findings, Place, numbered};
 use crate::import::reading::Reading;
 use crate::import::table::{Row, Table};
 use crate::import::{Request, part_of_name};
@@ -127,7 +127,8 @@ pub(super) fn read(
         }
         if let Some(first) = nodes.numbers.get(&node_id) {
             let line = nodes.all[*first as usize].line;
-            let message = format!("the id {:?} is also on line {line}", say::short(&node_id, 40));
+            let line = numbered(path, line);
+            let message = format!("the id {:?} is also on {line}", say::short(&node_id, 40));
             findings.row("duplicate node", place, message);
             continue;
         }

@@ -13,7 +13,7 @@ mod tables;
 
 pub(super) use labels::{Example, check_labels, contradictions, counted, known_only};
 
-use super::findings::{Findings, Place};
+use super::findings::{Findings, Place, numbered};
 use super::parts::HeldOut;
 use super::reading::Reading;
 use super::{Request, table};
@@ -83,7 +83,8 @@ impl Item {
     fn named(&self) -> String {
         match &self.listed {
             Some((table, line)) => {
-                format!("{} (line {line} of {})", self.path.display(), table.display())
+                let line = numbered(table, *line);
+                format!("{} ({line} of {})", self.path.display(), table.display())
             }
             None => self.path.display().to_string(),
         }

@@ -176,7 +176,7 @@ fn flatten(table: &mut Table, findings: &mut Findings) {
         }
         true
     });
-    (table.rows, table.keys) = (rows, Some(names));
+    (table.rows, table.keys, table.has_order) = (rows, Some(names), false);
 }
 
 /// Chooses the columns; also returns a note about others.
@@ -203,8 +203,7 @@ fn columns(
     let spoken: Vec<String> = cells.map(|cell| name(cell)).collect();
     let spoken: Vec<&str> = spoken.iter().map(String::as_str).collect();
     // Of two languages the first is the source; keys of objects have no order.
-    let is_clear =
-        spoken.len() == 2 && table.keys.is_none() && source.is_none() && target.is_none();
+    let is_clear = spoken.len() == 2 && table.has_order && source.is_none() && target.is_none();
     let [from, to] = if is_clear { [&spoken[..1], &spoken[1..]] } else { [&spoken[..]; 2] };
     let names: [Vec<&[&str]>; 2] = match kind {
         Kind::Translate => {

@@ -74,7 +74,7 @@ impl Request {
     /// A message about the table, if it lacks a recorded column.
     pub(in crate::import) fn for_table(&self, table: &Table) -> Result<Cow<'_, Request>, String> {
         let sample = table.sample(1);
-        self.for_columns(sample.first().copied().unwrap_or_default(), table.keys.is_some())
+        self.for_columns(sample.first().copied().unwrap_or_default(), !table.has_order)
     }
 
     /// As [`Request::for_table`], for a first row or the keys of an object.

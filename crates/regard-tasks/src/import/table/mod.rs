@@ -1,8 +1,8 @@
-//! Tables of the user: CSV, TSV, JSON lines, a JSON array. Every row is read, and every problem is
-//! noted with its line.
+//! Tables of the user: CSV, TSV, JSON lines, a JSON array, Parquet. Every row is read, and every
+//! problem is noted with its line or row.
 
 mod columns;
-mod objects;
+pub(super) mod objects;
 
 use super::budget::Budget;
 use super::findings::{Findings, Place};
@@ -17,18 +17,23 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 /// Ends of file names that are tables.
-pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
+pub(crate) const ENDS: [&str; 8] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json", PARQUET];
+/// End of the names of Parquet files. They are known without the feature too, and refused with what
+/// to do.
+pub(crate) const PARQUET: &str = "parquet";
 
-/// Kinds of JSON values that are neither texts nor labels.
-const NESTED: [&str; 2] = ["a list", "an object"];
+/// Kinds of values that are neither texts nor labels.
+const NESTED: [&str; 3] = ["a list", "an object", "binary"];
 
 /// A table in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub path: PathBuf,
-    /// Names of the columns: the keys of JSON objects. `None` for CSV and TSV, whose first row may
-    /// be a header.
+    /// Names of the columns: the keys of JSON objects, or those of a Parquet file. `None` for CSV and
+    /// TSV, whose first row may be a header.
     pub keys: Option<Vec<String>>,
+    /// Whether the columns have an order: keys of JSON objects have none.
+    pub has_order: bool,
     pub rows: VecDeque<Row>,
     /// Separator of a CSV file.
     pub separator: Option<char>,
@@ -48,10 +53,10 @@ pub(crate) struct Form<'a> {
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Line on which the row begins, from 1.
+    /// Line on which the row begins, from 1; the number of the row in a Parquet file.
     pub line: u64,
     pub cells: Vec<String>,
-    /// Columns whose JSON value is no text, with the kind of the value. Labels may be such, texts
+    /// Columns whose value is no text, with the kind of the value. Labels may be such, texts
     /// may not.
     pub other: Vec<(usize, &'static str)>,
     /// Columns whose key a JSON object lacks, as bits.
@@ -77,7 +82,7 @@ impl Row {
         let (column, kind) = self.other.iter().find(|(column, _)| columns.contains(column))?;
         let name = names.and_then(|names| names.get(*column)).map_or("", String::as_str);
         let cell = say::short(&self.cells[*column], 40);
-        Some(format!("{name:?} is {kind}, {cell}; need a text, in quotation marks"))
+        Some(format!("{name:?} is {kind}, {cell}; need a text, as a string"))
     }
 }
 
@@ -116,7 +121,8 @@ impl Table {
     ) -> Result<Table> {
         let Form { kind, like, mut budget } = form;
         let (first, reader) = glimpse(reader, path)?;
-        if let Some(message) = foreign(&first) {
+        let is_foreign = !cfg!(feature = "parquet") || kind != PARQUET;
+        if let Some(message) = foreign(&first).filter(|_| is_foreign) {
             findings.error("encoding", Place::whole(path), message);
             return Ok(Table::empty(path));
         }
@@ -149,6 +155,10 @@ impl Table {
                 let values = values_of((kind, &first), reader, path, &mut budget, findings)?;
                 Table::of_values(path, values, findings)
             }
+            #[cfg(feature = "parquet")]
+            PARQUET => super::parquet::read(reader, path, budget, findings)?,
+            #[cfg(not(feature = "parquet"))]
+            PARQUET => return Err(Error::file(path, "is not a Parquet file")),
             _ => {
                 let message = format!("is not a table: its name must end in .{}", ENDS.join(", ."));
                 return Err(Error::file(path, message));
@@ -160,8 +170,9 @@ impl Table {
         Ok(table)
     }
 
-    fn empty(path: &Path) -> Table {
-        Table { path: path.into(), keys: None, rows: VecDeque::new(), separator: None }
+    pub(super) fn empty(path: &Path) -> Table {
+        let rows = VecDeque::new();
+        Table { path: path.into(), keys: None, has_order: true, rows, separator: None }
     }
 
     /// Removes rows with a list or an object in one of the chosen columns, which are noted.

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// Most different keys of the objects of a table: each is a column of every row.
-const MOST_KEYS: usize = 1000;
+pub(in crate::import) const MOST_KEYS: usize = 1000;
 /// Most cells of a table of objects: each takes memory even where an object lacks the key.
-const MOST_CELLS: usize = 1 << 25;
+pub(in crate::import) const MOST_CELLS: usize = 1 << 25;
 
 impl Table {
     /// Objects as rows: all their keys are the columns, and a key that an object lacks is an empty
@@ -67,6 +67,6 @@ impl Table {
             row
         };
         let rows = objects.into_iter().map(row).collect();
-        Table { keys: Some(keys), rows, ..Table::empty(path) }
+        Table { keys: Some(keys), has_order: false, rows, ..Table::empty(path) }
     }
 }

@@ -121,9 +121,21 @@ fn values_that_are_no_texts_are_known() {
         let keys = table.keys.as_deref();
         let text = keys.unwrap().iter().position(|key| key == "text").unwrap();
         let said = table.rows[0].not_text(&[text], keys).unwrap();
-        assert_eq!(said, "\"text\" is a number, 5; need a text, in quotation marks");
+        assert_eq!(said, "\"text\" is a number, 5; need a text, as a string");
         assert_eq!(table.rows[1].not_text(&[0, 1], keys), None);
     });
+}
+
+/// A build without the feature says how to get one, and how to do without.
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn parquet_is_refused_with_what_to_do() {
+    for name in ["a.parquet", "a.csv"] {
+        let told = read(name, b"PAR1\x15\x04").1;
+        for part in ["--features parquet, as in cargo install", "pandas.read_parquet('FILE')"] {
+            assert!(told.contains(part), "{name}: {told}");
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod treebank;
 use super::examples::{Example, check_parts, divide, part_files, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
 use super::reading::{Column, Reading, part_told};
-use super::table::end;
+use super::table::{PARQUET, end};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
 use crate::data::Part;
 use crate::data::conllu::{Sentence, Word};
@@ -74,6 +74,13 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         for path in files.of(part) {
             items.extend(match end(path).as_str() {
                 "json" | "jsonl" | "ndjson" => json::read(path, request, &mut read, findings)?,
+                PARQUET => {
+                    let message = "is a Parquet file, whose lists are not read; convert it to JSON \
+                                   lines: python3 -c \"import pandas; pandas.read_parquet('FILE')\
+                                   .to_json('NEW.jsonl', orient='records', lines=True)\"";
+                    findings.error("encoding", Place::whole(path), message);
+                    vec![]
+                }
                 _ => lines::read(path, request, &mut read, findings)?,
             });
         }

@@ -172,6 +172,7 @@ fn defects_are_named_with_their_lines() {
             "has ner_tags and pos_tags: choose one, such as --label ner_tags",
         ),
         ("n.conll", String::new(), "has no sentences"),
+        ("p.parquet", "PAR1".into(), "whose lists are not read; convert it to JSON lines: python3"),
         (
             "o.tsv",
             (0..30).map(|i| format!("O\tword{i}\n\n")).collect(),

@@ -2,7 +2,7 @@
 //!
 //! | name ends in | texts |
 //! |---|---|
-//! | `.csv`, `.tsv`, `.tab`, `.jsonl`, `.ndjson`, `.json` | text columns |
+//! | `.csv`, `.tsv`, `.tab`, `.jsonl`, `.ndjson`, `.json`, `.parquet` | text columns |
 //! | anything else | lines; with chosen columns, a table as its first line shows |
 //!
 //! and each with `.gz` after it.
@@ -15,10 +15,10 @@ mod tests;
 pub use sniff::{LooksLikeTable, looks_like_table};
 
 use super::budget::Budget;
-use super::findings::{Findings, Severity};
+use super::findings::{Findings, Severity, numbered};
 use super::reading::{Column, Reading, TEXT_ROLES, TrainedImport};
 use super::roles::first_row;
-use super::table::{Form, Table, end};
+use super::table::{Form, PARQUET, Table, end};
 use crate::data::sets::hex;
 use crate::data::stream::Lines;
 use crate::say;
@@ -32,9 +32,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Ends of file names that are tables even if no column is chosen. A Parquet file is refused with
-/// what to do.
-const TABLES: [&str; 7] = ["csv", "tsv", "tab", "jsonl", "ndjson", "json", "parquet"];
+/// Ends of file names that are tables even if no column is chosen.
+const TABLES: [&str; 7] = ["csv", "tsv", "tab", "jsonl", "ndjson", "json", PARQUET];
 
 /// Texts of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +54,8 @@ pub struct FileTexts {
 /// A text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileText {
-    /// Line of the file on which it begins, or its row begins, from 1.
+    /// Line of the file on which it begins, or its row begins, from 1; the number of the row in a
+    /// Parquet file.
     pub line: u64,
     /// The text, trimmed.
     pub text: String,
@@ -199,12 +199,12 @@ impl FileTexts {
         for row in &table.rows {
             let line = row.line;
             if let Some(message) = row.not_text(&at, Some(&first)) {
-                return Err(Error::file(&path, format!("line {line}: {message}")));
+                return Err(Error::file(&path, format!("{}: {message}", numbered(&path, line))));
             }
             let cells = at.iter().map(|at| row.cells[*at].trim()).filter(|cell| !cell.is_empty());
             let text = cells.collect::<Vec<_>>().join(" ");
             if row.lacks(&at) {
-                let message = format!("line {line}: has no {:?}", first[at[0]]);
+                let message = format!("{}: has no {:?}", numbered(&path, line), first[at[0]]);
                 return Err(Error::file(&path, message));
             }
             self.push(line, &text, choice);
@@ -220,7 +220,7 @@ fn refuse(path: &Path, findings: &Findings) -> Result<()> {
     if first.kind == "empty file" {
         return Ok(());
     }
-    let line = first.line.map_or(String::new(), |line| format!("line {line}: "));
+    let line = first.line.map_or(String::new(), |line| format!("{}: ", numbered(path, line)));
     let warned = findings.list().iter().find(|each| each.severity == Severity::Warning);
     let hint = warned.map_or(String::new(), |each| format!("; {}", each.message));
     let more = match findings.count(Severity::Error) - 1 {
