@@ -48,6 +48,8 @@ pub(super) struct TextColumns<'a> {
     pub at: &'a [usize],
     /// Names of all columns; `None` if there is no header.
     pub names: Option<&'a [String]>,
+    /// Column of the labels, which may be swapped with that of the texts.
+    pub label: Option<usize>,
 }
 
 impl TextColumns<'_> {
@@ -75,9 +77,19 @@ impl TextColumns<'_> {
         }
         let rows = table.rows.iter().map(|row| &row.cells[..]);
         let sample: Vec<&[String]> = self.names.into_iter().chain(rows).take(SAMPLE).collect();
-        let other = propose(&sample, Some(self.names.is_some()), &[Wanted::Longest]);
-        let other =
-            other.map_or(String::new(), |found| format!(", such as --{flag} {}", found.values[0]));
+        let wanted = [Wanted::Longest, Wanted::Few];
+        let wanted = if self.label.is_some() { &wanted[..] } else { &wanted[..1] };
+        let other = propose(&sample, Some(self.names.is_some()), wanted).map(|found| {
+            let called = self.label.map(|at| match self.names {
+                Some(names) => quoted(names[at].trim()),
+                None => (at + 1).to_string(),
+            });
+            // The columns are swapped: the texts are where labels were expected.
+            let label = found.values.get(1).filter(|_| called.as_ref() == found.values.first());
+            let label = label.map_or(String::new(), |name| format!(" --label {name}"));
+            format!(", such as --{flag} {}{label}", found.values[0])
+        });
+        let other = other.unwrap_or_default();
         let meant = match self.names {
             Some(names) => {
                 let names = self.at.iter().map(|at| names[*at].trim());

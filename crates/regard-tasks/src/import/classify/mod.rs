@@ -197,7 +197,13 @@ fn rows(
     let asked = request.columns.text.as_deref();
     if request.like().is_none() || asked.is_some() {
         let names = columns.header.as_deref();
-        let texts = TextColumns { flag: "text", asked, at: &columns.text, names };
+        let texts = TextColumns {
+            flag: "text",
+            asked,
+            at: &columns.text,
+            names,
+            label: Some(columns.label),
+        };
         if !texts.check(&table, findings) {
             return Ok(vec![]);
         }

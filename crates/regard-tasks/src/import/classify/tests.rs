@@ -77,7 +77,7 @@ fn defects_are_named_with_their_lines() {
                 "label,text\n{}",
                 (0..40).map(|i| format!("A whole text number {i},{}\n", i % 2)).collect::<String>()
             ),
-            "looks like text, not labels",
+            "such as --text label --label text;",
         ),
         ("j.csv", String::new(), "has no rows"),
     ] {

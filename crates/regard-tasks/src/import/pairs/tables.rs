@@ -77,7 +77,7 @@ pub(super) fn read(
             for (role, flag) in FLAGS.into_iter().enumerate() {
                 let (asked, names) = (asked[role].as_deref(), columns.header.as_deref());
                 if request.like().is_none() || asked.is_some() {
-                    TextColumns { flag, asked, at: &columns.of[role], names }
+                    TextColumns { flag, asked, at: &columns.of[role], names, label: None }
                         .check(&table, findings);
                 }
             }

@@ -75,7 +75,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
                     for (role, flag) in FLAGS.into_iter().take(2).enumerate() {
                         let (asked, names) = (asked[role].as_deref(), columns.header.as_deref());
                         if !evaluates || asked.is_some() {
-                            TextColumns { flag, asked, at: &columns.of[role], names }
+                            TextColumns { flag, asked, at: &columns.of[role], names, label: None }
                                 .check(&table, findings);
                         }
                     }
