@@ -52,7 +52,7 @@ pub use init::{Init, Mode, WeightInit};
 pub use optim::{AdamW, AdamWConfig, AdamWState};
 pub use regard_kernels::pool;
 pub use regard_kernels::rng::Stream;
-pub use regard_kernels::storage;
+pub use regard_kernels::{quant, storage};
 
 /// The examples of the readme.
 #[cfg(doctest)]

@@ -3,16 +3,22 @@
 
 use crate::checkpoint::{self, Arrays};
 use crate::{Error, Result, text};
+use regard_attention::quant::Bits;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// Files of a model in the Hugging Face layout.
 #[derive(Clone, Debug)]
-pub enum ModelFiles {
-    /// A folder.
+pub struct ModelFiles {
+    place: Place,
+    /// Number of bits to which weight matrices are quantised on load.
+    storage: Option<Bits>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
     Folder(PathBuf),
-    /// Files that are built into the program.
     BuiltIn(BuiltIn),
 }
 
@@ -27,13 +33,19 @@ pub struct BuiltIn {
 
 impl<P: AsRef<Path> + ?Sized> From<&P> for ModelFiles {
     fn from(folder: &P) -> ModelFiles {
-        ModelFiles::Folder(folder.as_ref().to_path_buf())
+        folder.as_ref().to_path_buf().into()
+    }
+}
+
+impl From<PathBuf> for ModelFiles {
+    fn from(folder: PathBuf) -> ModelFiles {
+        ModelFiles { place: Place::Folder(folder), storage: None }
     }
 }
 
 impl From<BuiltIn> for ModelFiles {
     fn from(files: BuiltIn) -> ModelFiles {
-        ModelFiles::BuiltIn(files)
+        ModelFiles { place: Place::BuiltIn(files), storage: None }
     }
 }
 
@@ -44,6 +56,23 @@ impl BuiltIn {
 }
 
 impl ModelFiles {
+    /// Quantises weight matrices when the model is opened for inference; `None` keeps the types of
+    /// the files.
+    pub fn stored_in(self, storage: Option<Bits>) -> ModelFiles {
+        ModelFiles { storage, ..self }
+    }
+
+    /// Replaces the folder, if it is one.
+    ///
+    /// # Errors
+    /// Those of `folder`.
+    pub fn in_folder(self, folder: impl FnOnce(&Path) -> Result<PathBuf>) -> Result<ModelFiles> {
+        match &self.place {
+            Place::Folder(path) => Ok(ModelFiles { place: Place::Folder(folder(path)?), ..self }),
+            Place::BuiltIn(_) => Ok(self),
+        }
+    }
+
     /// Path of a file, for messages. For a built-in model, the name of the model stands for its
     /// folder.
     pub fn path(&self, name: &str) -> PathBuf {
@@ -52,26 +81,26 @@ impl ModelFiles {
 
     /// Path of the folder, for messages.
     pub fn place(&self) -> &Path {
-        match self {
-            ModelFiles::Folder(folder) => folder,
-            ModelFiles::BuiltIn(files) => Path::new(files.name),
+        match &self.place {
+            Place::Folder(folder) => folder,
+            Place::BuiltIn(files) => Path::new(files.name),
         }
     }
 
     /// The folder; `None` for a built-in model.
     pub fn folder(&self) -> Option<&Path> {
-        match self {
-            ModelFiles::Folder(folder) => Some(folder),
-            ModelFiles::BuiltIn(_) => None,
+        match &self.place {
+            Place::Folder(folder) => Some(folder),
+            Place::BuiltIn(_) => None,
         }
     }
 
     /// Whether there is a file of this name. It may not be a regular file; reading it then returns
     /// an error.
     pub fn has(&self, name: &str) -> bool {
-        match self {
-            ModelFiles::Folder(folder) => folder.join(name).exists(),
-            ModelFiles::BuiltIn(files) => files.get(name).is_some(),
+        match &self.place {
+            Place::Folder(folder) => folder.join(name).exists(),
+            Place::BuiltIn(files) => files.get(name).is_some(),
         }
     }
 
@@ -80,11 +109,11 @@ impl ModelFiles {
     /// # Errors
     /// If there is none, if it is larger, or if it is not a regular file.
     pub fn read(&self, name: &str, largest: u64) -> Result<Cow<'static, [u8]>> {
-        match self {
-            ModelFiles::Folder(folder) => {
+        match &self.place {
+            Place::Folder(folder) => {
                 checkpoint::read_file(&folder.join(name), largest).map(Cow::Owned)
             }
-            ModelFiles::BuiltIn(files) => files
+            Place::BuiltIn(files) => files
                 .get(name)
                 .map(Cow::Borrowed)
                 .ok_or_else(|| Error::file(self.path(name), "is not a built-in file")),
@@ -107,9 +136,9 @@ impl ModelFiles {
     /// Reads `config.json`. For old checkpoints, keys that it lacks are inferred from the names of
     /// tensors.
     pub fn config(&self) -> Result<Value> {
-        match self {
-            ModelFiles::Folder(folder) => text::read_config(folder),
-            ModelFiles::BuiltIn(_) => self.parse(checkpoint::CONFIG, |bytes| {
+        match &self.place {
+            Place::Folder(folder) => text::read_config(folder),
+            Place::BuiltIn(_) => self.parse(checkpoint::CONFIG, |bytes| {
                 serde_json::from_slice(bytes).map_err(|e| format!("not JSON: {e}"))
             }),
         }
@@ -118,17 +147,19 @@ impl ModelFiles {
     /// Returns the weights without copying where possible: memory-mapped from a folder, or as part
     /// of the program's binary.
     pub fn weights(&self) -> Result<Arrays> {
-        match self {
-            ModelFiles::Folder(folder) => checkpoint::map_weights(folder),
-            ModelFiles::BuiltIn(_) => {
+        let mut arrays = match &self.place {
+            Place::Folder(folder) => checkpoint::map_weights(folder)?,
+            Place::BuiltIn(_) => {
                 let bytes = self.read(checkpoint::WEIGHTS, u64::MAX)?;
                 let arrays = match bytes {
                     Cow::Borrowed(bytes) => checkpoint::weights_from_bytes(bytes),
                     Cow::Owned(bytes) => checkpoint::weights_from_bytes(bytes),
                 };
-                arrays.map_err(|message| Error::file(self.path(checkpoint::WEIGHTS), message))
+                arrays.map_err(|message| Error::file(self.path(checkpoint::WEIGHTS), message))?
             }
-        }
+        };
+        arrays.values_mut().for_each(|array| array.storage = self.storage);
+        Ok(arrays)
     }
 
     /// Whether there are weights, in any supported format.
@@ -138,17 +169,17 @@ impl ModelFiles {
 
     /// Path of the weights or of their index, for messages.
     pub fn weights_path(&self) -> PathBuf {
-        match self {
-            ModelFiles::Folder(folder) => checkpoint::weights_file(folder),
-            ModelFiles::BuiltIn(_) => self.path(checkpoint::WEIGHTS),
+        match &self.place {
+            Place::Folder(folder) => checkpoint::weights_file(folder),
+            Place::BuiltIn(_) => self.path(checkpoint::WEIGHTS),
         }
     }
 
     /// Size of the weight files in bytes.
     pub fn weights_size(&self) -> Result<u64> {
-        let folder = match self {
-            ModelFiles::Folder(folder) => folder,
-            ModelFiles::BuiltIn(files) => {
+        let folder = match &self.place {
+            Place::Folder(folder) => folder,
+            Place::BuiltIn(files) => {
                 return Ok(files.get(checkpoint::WEIGHTS).map_or(0, |bytes| bytes.len() as u64));
             }
         };

@@ -12,12 +12,14 @@ use crate::text::{self, Family, TextModel};
 use crate::{Error, Result, misfit, zoo};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Gradients, Tensor};
+use regard_attention::layers::Weight;
+use regard_attention::quant::Bits;
 use regard_attention::{AdamW, Init};
 use serde_json::Value;
 use std::any::Any;
 
 /// A network, created by [`zoo`]: training, saving and description.
-pub trait Network: Any + Send {
+pub trait Network: Any + Send + Sync {
     /// Configuration, as in `config.json`.
     fn config(&self) -> Value;
 
@@ -54,6 +56,14 @@ pub trait Network: Any + Send {
     /// Lists all tensors that are missing, have another shape or are unexpected. The weights that
     /// fit have been replaced then.
     fn restore(&mut self, weights: Arrays) -> Result<()>;
+
+    /// Replaces weight matrices by quantised ones, for inference. `bits` gives the number of bits
+    /// for the name of a weight; `None` leaves it as it is. Matrices with fewer than 32 rows or
+    /// columns stay as they are.
+    ///
+    /// # Panics
+    /// If the network is on a device with autodiff, or on one that the kernels do not run on.
+    fn quantize(&mut self, _bits: &dyn Fn(&str) -> Option<Bits>) {}
 
     /// Converts to a text model, if it is one.
     fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
@@ -109,7 +119,7 @@ pub(crate) enum InputKind {
 }
 
 /// The definition of a model, in its own file; [`Network`] is implemented from it.
-pub(crate) trait Definition: Module + 'static {
+pub(crate) trait Definition: Module + Sync + 'static {
     const READS: InputKind;
 
     /// Values of `model_type` in `config.json`.
@@ -230,6 +240,12 @@ impl<M: Definition> Network for M {
             true => Ok(()),
             false => Err(Error::invalid(misfit(&problems))),
         }
+    }
+
+    fn quantize(&mut self, bits: &dyn Fn(&str) -> Option<Bits>) {
+        let device = self.devices().into_iter().next().unwrap_or_default();
+        assert!(Weight::can_be_stored(&device), "quantize: need a CPU device without autodiff");
+        self.bind(&mut Binder::quantize(bits));
     }
 
     fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {

@@ -1,7 +1,8 @@
-//! Weight matrix of a layer: a trainable parameter, or a matrix in the storage type of its file.
+//! Weight matrix of a layer: a trainable parameter, a matrix in the storage type of its file, or a
+//! quantised one.
 
 use crate::backend;
-use crate::ops::{self, Activation, Packing, StoredMatrix};
+use crate::ops::{self, Activation, Packing, QuantizedWeight, StoredMatrix};
 use burn::module::{
     Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
     Param, ParamId,
@@ -10,28 +11,53 @@ use burn::tensor::{Device, Int, Tensor};
 
 /// Weight matrix `[I, O]` of a linear layer, or embedding table `[V, M]`.
 ///
-/// It is either a trainable single-precision Burn parameter, or a [`StoredMatrix`] in the storage
-/// type of its file, which cannot be trained. Optimisers, records and parameter counts see both; of
-/// a stored matrix they see a placeholder with its shape and a single value.
+/// It is a trainable single-precision Burn parameter, or a [`StoredMatrix`] in the storage type of
+/// its file, or a [`QuantizedWeight`]. The last two cannot be trained. Optimisers, records and
+/// parameter counts see all of them; of a fixed matrix they see a placeholder with its shape and a
+/// single value.
 #[derive(Clone, Debug)]
 pub struct Weight {
-    /// The parameter; for a stored matrix, a placeholder of its shape.
+    /// The parameter; for a fixed matrix, a placeholder of its shape.
     param: Param<Tensor<2>>,
-    stored: Option<StoredMatrix>,
+    fixed: Option<Fixed>,
+}
+
+/// Matrix that cannot be trained.
+#[derive(Clone, Debug)]
+enum Fixed {
+    Stored(StoredMatrix),
+    Quantized(QuantizedWeight),
+}
+
+impl Fixed {
+    fn tensor(&self, device: &Device) -> Tensor<2> {
+        match self {
+            Fixed::Stored(matrix) => matrix.tensor(device),
+            Fixed::Quantized(matrix) => matrix.tensor(device),
+        }
+    }
 }
 
 impl From<Param<Tensor<2>>> for Weight {
     fn from(param: Param<Tensor<2>>) -> Weight {
-        Weight { param, stored: None }
+        Weight { param, fixed: None }
     }
 }
 
 impl Weight {
     /// Wraps a stored matrix, for inference on the CPU.
     pub fn stored(matrix: StoredMatrix) -> Weight {
-        let shape = matrix.dims();
+        Weight::fixed(matrix.dims(), Fixed::Stored(matrix))
+    }
+
+    /// Wraps a quantised matrix, for inference on the CPU.
+    pub fn quantized(matrix: QuantizedWeight) -> Weight {
+        Weight::fixed(matrix.dims(), Fixed::Quantized(matrix))
+    }
+
+    fn fixed(shape: [usize; 2], matrix: Fixed) -> Weight {
         let blank = Tensor::<1>::zeros([1], &Device::flex()).expand(shape);
-        Weight { param: Param::initialized(ParamId::new(), blank), stored: Some(matrix) }
+        Weight { param: Param::initialized(ParamId::new(), blank), fixed: Some(matrix) }
     }
 
     /// Whether a device supports stored weights: the kernels run on it and it is not an autodiff
@@ -50,20 +76,32 @@ impl Weight {
         self.param.device()
     }
 
-    /// Returns the parameter; `None` if the matrix is stored.
+    /// Returns the parameter; `None` if the matrix cannot be trained.
     pub fn param(&self) -> Option<&Param<Tensor<2>>> {
-        self.stored.is_none().then_some(&self.param)
+        self.fixed.is_none().then_some(&self.param)
     }
 
-    /// Returns the stored matrix; `None` if it is a parameter.
+    /// Returns the stored matrix, if it is one.
     pub fn as_stored(&self) -> Option<&StoredMatrix> {
-        self.stored.as_ref()
+        match &self.fixed {
+            Some(Fixed::Stored(matrix)) => Some(matrix),
+            _ => None,
+        }
     }
 
-    /// Returns the values in single precision. A stored matrix is converted on every call.
+    /// Returns the quantised matrix, if it is one.
+    pub fn as_quantized(&self) -> Option<&QuantizedWeight> {
+        match &self.fixed {
+            Some(Fixed::Quantized(matrix)) => Some(matrix),
+            _ => None,
+        }
+    }
+
+    /// Returns the values in single precision. A matrix that is not a parameter is converted on
+    /// every call.
     pub fn val(&self) -> Tensor<2> {
-        match &self.stored {
-            Some(stored) => stored.tensor(&self.device()),
+        match &self.fixed {
+            Some(fixed) => fixed.tensor(&self.device()),
             None => self.param.val(),
         }
     }
@@ -79,8 +117,9 @@ impl Weight {
         activation: Activation,
         packing: &Packing,
     ) -> Tensor<D> {
-        match &self.stored {
-            Some(stored) => ops::stored_linear(x, stored, bias, activation, true),
+        match &self.fixed {
+            Some(Fixed::Stored(w)) => ops::stored_linear(x, w, bias, activation, true),
+            Some(Fixed::Quantized(w)) => ops::quantized_linear(x, w, bias, activation),
             None => ops::linear_packed(x, self.param.val(), bias, activation, packing),
         }
     }
@@ -91,8 +130,9 @@ impl Weight {
     /// `x: […, M]`, `W: [V, M]`, `bias: [V]` → `[…, V]`
     pub fn scores<const D: usize>(&self, x: Tensor<D>, bias: Option<Tensor<1>>) -> Tensor<D> {
         let plain = Activation::Identity;
-        match &self.stored {
-            Some(stored) => ops::stored_linear(x, &stored.transpose(), bias, plain, false),
+        match &self.fixed {
+            Some(Fixed::Stored(w)) => ops::stored_linear(x, &w.transpose(), bias, plain, false),
+            Some(Fixed::Quantized(w)) => ops::quantized_linear(x, &w.transpose(), bias, plain),
             None => ops::linear(x, self.param.val().transpose(), bias, plain),
         }
     }
@@ -102,16 +142,17 @@ impl Weight {
     /// # Shapes
     /// `ids: [B, T]`, `W: [V, M]` → `[B, T, M]`
     pub fn rows(&self, ids: Tensor<2, Int>, padding: Option<i64>) -> Tensor<3> {
-        match &self.stored {
-            Some(stored) => ops::stored_embedding(stored, ids),
+        match &self.fixed {
+            Some(Fixed::Stored(table)) => ops::stored_embedding(table, ids),
+            Some(Fixed::Quantized(table)) => ops::quantized_embedding(table, ids),
             None => ops::embedding(self.param.val(), ids, padding),
         }
     }
 
     /// As a parameter on a device.
     fn trained(self, device: &Device) -> Param<Tensor<2>> {
-        match self.stored {
-            Some(stored) => Param::from_tensor(stored.tensor(device)),
+        match self.fixed {
+            Some(fixed) => Param::from_tensor(fixed.tensor(device)),
             None => self.param,
         }
     }
@@ -125,7 +166,7 @@ impl Module for Weight {
 
     fn fork(self, device: &Device) -> Weight {
         match self.device() == *device {
-            true => Weight { param: self.param.fork(device), stored: self.stored },
+            true => Weight { param: self.param.fork(device), fixed: self.fixed },
             false => self.trained(device).fork(device).into(),
         }
     }
@@ -143,11 +184,11 @@ impl Module for Weight {
     }
 
     fn valid(&self) -> Weight {
-        Weight { param: self.param.valid(), stored: self.stored.clone() }
+        Weight { param: self.param.valid(), fixed: self.fixed.clone() }
     }
 
     fn materialize(self) -> Weight {
-        Weight { param: self.param.materialize(), stored: self.stored }
+        Weight { param: self.param.materialize(), fixed: self.fixed }
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
@@ -155,7 +196,7 @@ impl Module for Weight {
     }
 
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Weight {
-        Weight { param: Module::map(self.param, mapper), stored: self.stored }
+        Weight { param: Module::map(self.param, mapper), fixed: self.fixed }
     }
 }
 

@@ -27,6 +27,7 @@ use crate::memory::filled;
 use crate::pool::{Parts, parallel_ranges};
 use crate::storage::F16;
 use crate::view::{Error, bail};
+use std::ops::Range;
 
 /// Outputs of a panel.
 pub(crate) const PANEL: usize = 16;
@@ -55,6 +56,14 @@ impl Bits {
         match self {
             Bits::Int8 => "int8",
             Bits::Int4 => "int4",
+        }
+    }
+
+    /// Returns the number of bits of a weight.
+    pub fn bits(self) -> u8 {
+        match self {
+            Bits::Int8 => 8,
+            Bits::Int4 => 4,
         }
     }
 
@@ -279,6 +288,29 @@ impl QuantizedMatrix {
                 }
             }
         }
+    }
+
+    /// Returns some of the outputs as a matrix of their own.
+    ///
+    /// # Panics
+    /// If there are no such outputs.
+    pub fn part(&self, rows: Range<usize>) -> QuantizedMatrix {
+        assert!(rows.end <= self.outputs, "rows {rows:?} of {self:?}");
+        let shape = [rows.len(), self.inputs];
+        let part = match (self.to_int8(), self.to_int4()) {
+            (Some((values, scales)), _) => {
+                let values = &values[rows.start * self.inputs..rows.end * self.inputs];
+                QuantizedMatrix::from_int8(shape, values, &scales[rows])
+            }
+            (_, Some((values, scales))) => {
+                let groups = self.inputs.div_ceil(GROUP);
+                let part = rows.start * groups..rows.end * groups;
+                let bytes = part.start * GROUP / 2..part.end * GROUP / 2;
+                QuantizedMatrix::from_int4(shape, &values[bytes], &scales[part])
+            }
+            _ => unreachable!("a matrix has 8 or 4 bits"),
+        };
+        part.expect("parts of a matrix are valid")
     }
 
     /// Returns the quantised values of 8 bits, `[outputs, inputs]` row-major, and their scales;

@@ -1,7 +1,9 @@
 //! Named arrays as stored in a file.
 
+use super::quantized;
 use half::f16;
-use regard_attention::ops::StoredRows;
+use regard_attention::ops::{QuantizedWeight, StoredRows};
+use regard_attention::quant::Bits;
 use regard_attention::storage::{Bytes, StorageType, Stored};
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 use std::borrow::Cow;
@@ -13,8 +15,12 @@ pub struct Array {
     /// Size of each axis.
     pub shape: Vec<usize>,
     dtype: Dtype,
-    /// Row-major, little-endian; the length follows from shape and type.
+    /// Row-major, little-endian; the length follows from shape and type. Empty if quantised.
     bytes: Bytes,
+    /// A quantised weight instead of bytes.
+    quantized: Option<QuantizedWeight>,
+    /// Number of bits to which it is quantised if it becomes a weight matrix for inference.
+    pub(crate) storage: Option<Bits>,
 }
 
 /// Arrays by name.
@@ -59,14 +65,14 @@ impl Array {
     pub fn new(shape: Vec<usize>, floats: Vec<f32>) -> Array {
         let count = shape.iter().try_fold(1usize, |count, side| count.checked_mul(*side));
         assert_eq!(count, Some(floats.len()), "an array of the shape {shape:?}");
-        Array { shape, dtype: Dtype::F32, bytes: floats.into() }
+        Array { shape, dtype: Dtype::F32, bytes: floats.into(), quantized: None, storage: None }
     }
 
     /// Returns an array over bytes of a file; `None` if their number does not match the shape.
     pub(super) fn in_file(shape: Vec<usize>, dtype: Dtype, bytes: Bytes) -> Option<Array> {
         let count = shape.iter().try_fold(1usize, |count, side| count.checked_mul(*side))?;
         let fits = count.checked_mul(dtype.bitsize())? == bytes.len().checked_mul(8)?;
-        fits.then_some(Array { shape, dtype, bytes })
+        fits.then_some(Array { shape, dtype, bytes, quantized: None, storage: None })
     }
 
     /// Returns an array over the rows of a stored matrix, in any shape with the same element count.
@@ -76,7 +82,43 @@ impl Array {
             StorageType::F16 => Dtype::F16,
             StorageType::Bf16 => Dtype::BF16,
         };
-        Array { shape, dtype, bytes: rows.bytes }
+        Array { shape, dtype, bytes: rows.bytes, quantized: None, storage: None }
+    }
+
+    /// Returns an array of this shape over a quantised weight.
+    pub(super) fn of_quantized(shape: Vec<usize>, weight: QuantizedWeight) -> Array {
+        let dtype = match weight.bits() {
+            Bits::Int8 => Dtype::I8,
+            Bits::Int4 => Dtype::U8,
+        };
+        let bytes = Vec::<u8>::new().into();
+        Array { shape, dtype, bytes, quantized: Some(weight), storage: None }
+    }
+
+    /// Returns the quantised weight, if it is one.
+    pub(super) fn as_quantized(&self) -> Option<&QuantizedWeight> {
+        self.quantized.as_ref()
+    }
+
+    /// Whether it is a quantised weight.
+    pub fn is_quantized(&self) -> bool {
+        self.quantized.is_some()
+    }
+
+    /// Returns the array in floating point, if it is a quantised weight; others as they are.
+    pub fn dequantized(self) -> Array {
+        match &self.quantized {
+            Some(weight) => Array::new(self.shape, weight.floats()),
+            None => self,
+        }
+    }
+
+    /// Size of the elements in memory, in bytes.
+    pub fn size(&self) -> usize {
+        match &self.quantized {
+            Some(weight) => weight.matrix().0.bytes(),
+            None => self.bytes.len(),
+        }
     }
 
     /// Returns the elements as a matrix of `rows` rows; `None` if they are not floats. The type is
@@ -109,14 +151,18 @@ impl Array {
         self.shape.iter().product()
     }
 
-    /// Whether the elements can be weights: floats of 16, 32 or 64 bits.
+    /// Whether the elements can be weights: floats of 16, 32 or 64 bits, or quantised.
     pub fn is_float(&self) -> bool {
-        matches!(self.dtype, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16)
+        let float = matches!(self.dtype, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16);
+        float || self.quantized.is_some()
     }
 
     /// Returns the elements as `f32`, row-major; `None` if they are not floats. Copies only if the
     /// type in the file differs.
     pub fn floats(&self) -> Option<Cow<'_, [f32]>> {
+        if let Some(weight) = &self.quantized {
+            return Some(Cow::Owned(weight.floats()));
+        }
         if self.dtype == Dtype::F32
             && let Some(floats) = self.bytes.numbers::<f32>()
         {
@@ -164,6 +210,10 @@ impl Array {
     /// Index and value of the first element that is NaN or infinite in `f32`; `None` for arrays
     /// that are not floats.
     pub(crate) fn not_finite(&self) -> Option<(usize, f32)> {
+        if self.quantized.is_some() {
+            // Checked when it was made.
+            return None;
+        }
         let bytes = &self.bytes;
         // One pass without a branch per element, which the compiler vectorises. An exponent of all
         // ones means infinity or NaN.
@@ -228,6 +278,11 @@ impl Array {
         }
     }
 
+    /// Type and bytes, unchanged.
+    fn as_it_is(&self) -> (Dtype, Cow<'_, [u8]>) {
+        (self.dtype, Cow::Borrowed(&self.bytes))
+    }
+
     /// Bytes as written to a file of this precision. Arrays that are not floats are unchanged.
     fn encoded(&self, precision: Precision) -> (Dtype, Cow<'_, [u8]>) {
         let wanted = precision.dtype();
@@ -278,7 +333,8 @@ pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
     let file = SafeTensors::deserialize(&bytes).map_err(|e| unreadable(&e))?;
     let array = |view: TensorView| {
         let bytes = bytes.find(view.data()).expect("tensors are inside of their file");
-        Array { shape: view.shape().to_vec(), dtype: view.dtype(), bytes }
+        let (shape, dtype) = (view.shape().to_vec(), view.dtype());
+        Array { shape, dtype, bytes, quantized: None, storage: None }
     };
     Ok(file.tensors().into_iter().map(|(name, view)| (name, array(view))).collect())
 }
@@ -316,8 +372,16 @@ pub fn serialize(
     if precision == Precision::Half {
         arrays.iter().try_for_each(|(name, array)| array.check_half(name))?;
     }
-    let encoded: Vec<_> =
-        arrays.iter().map(|(name, array)| (name, array, array.encoded(precision))).collect();
+    let quantized = arrays.iter().filter_map(|(name, array)| {
+        let weight = array.as_quantized()?;
+        Some(quantized::split(name, &array.shape, weight))
+    });
+    let quantized: Vec<(String, Array)> = quantized.flatten().collect();
+    let plain = arrays.iter().filter(|(_, array)| array.as_quantized().is_none());
+    let plain = plain.map(|(name, array)| (name, array, array.encoded(precision)));
+    // Scales keep their precision.
+    let parts = quantized.iter().map(|(name, array)| (name, array, array.as_it_is()));
+    let encoded: Vec<_> = plain.chain(parts).collect();
     let views: Result<Vec<_>, _> = encoded
         .iter()
         .map(|(name, array, (dtype, bytes))| {

@@ -4,7 +4,8 @@ use super::{Array, Arrays, TensorProblem};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::layers::Weight;
-use regard_attention::ops::StoredMatrix;
+use regard_attention::ops::{QuantizedWeight, StoredMatrix};
+use regard_attention::quant::Bits;
 use std::cell::Cell;
 
 /// Visits a model's tensors by name: fills them from a checkpoint, or copies them into one.
@@ -38,24 +39,44 @@ pub fn with_least_stored<T>(bytes: usize, open: impl FnOnce() -> T) -> T {
     open()
 }
 
+/// Smallest side of a matrix that is quantised.
+const LEAST_SIDE: usize = 32;
+
+/// Whether the outputs of a matrix, each of which has its scale, are its rows or its columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outputs {
+    Rows,
+    Columns,
+}
+
 pub(super) enum Way<'a> {
     Read {
         from: &'a mut Arrays,
         device: Device,
         /// Whether matrices keep the type and layout of the file.
         stored: bool,
+        /// Number of bits to which matrices are quantised.
+        bits: Option<Bits>,
     },
     Compare(&'a Arrays),
     Write(&'a mut Arrays),
+    Quantize(Quantize<'a>),
+}
+
+/// Which matrices are quantised, and how.
+pub(super) struct Quantize<'a> {
+    bits: &'a dyn Fn(&str) -> Option<Bits>,
 }
 
 impl<'a> Binder<'a> {
     /// Moves arrays out of `from` into tensors on a device. If the device is without autodiff, the
     /// matrices of a large model keep the type and layout of the file.
     pub fn read(from: &'a mut Arrays, device: &Device) -> Binder<'a> {
-        let bytes: usize = from.values().map(|array| array.bytes().len()).sum();
-        let stored = bytes >= LEAST.get() && Weight::can_be_stored(device);
-        let way = Way::Read { from, device: device.clone(), stored };
+        let bytes: usize = from.values().map(Array::size).sum();
+        let inference = Weight::can_be_stored(device);
+        let stored = bytes >= LEAST.get() && inference;
+        let bits = from.values().find_map(|array| array.storage).filter(|_| inference);
+        let way = Way::Read { from, device: device.clone(), stored, bits };
         Binder { way, prefix: String::new(), problems: vec![] }
     }
 
@@ -67,6 +88,42 @@ impl<'a> Binder<'a> {
     /// Copies tensors into `to`.
     pub fn write(to: &'a mut Arrays) -> Binder<'a> {
         Binder { way: Way::Write(to), prefix: String::new(), problems: vec![] }
+    }
+
+    /// Replaces matrices by quantised ones. `bits` gives the number of bits for a name; `None`
+    /// leaves the matrix as it is.
+    pub fn quantize(bits: &'a dyn Fn(&str) -> Option<Bits>) -> Binder<'a> {
+        let way = Way::Quantize(Quantize { bits });
+        Binder { way, prefix: String::new(), problems: vec![] }
+    }
+
+    /// Quantises a matrix of which each row, or each column, has its scale, if this is asked for.
+    pub(super) fn quantize_weight(&self, name: &str, weight: &mut Weight, by: Outputs) {
+        let bits = match &self.way {
+            Way::Read { bits, .. } => *bits,
+            Way::Quantize(Quantize { bits }) => bits(&format!("{}{name}", self.prefix)),
+            Way::Compare(_) | Way::Write(_) => None,
+        };
+        let Some(mut bits) = bits else { return };
+        if weight.as_quantized().is_some() {
+            return;
+        }
+        if by == Outputs::Rows {
+            // Tables of embeddings lose more in 4 bits than they save.
+            bits = Bits::Int8;
+        }
+        let values = weight.val();
+        let values = if by == Outputs::Rows { values } else { values.transpose() };
+        let [outputs, inputs] = values.dims();
+        // Small matrices take no time and little memory.
+        if outputs < LEAST_SIDE || inputs < LEAST_SIDE {
+            return;
+        }
+        // A value that is not finite stays, and is reported where the weights are used.
+        if let Ok(matrix) = QuantizedWeight::of_rows(bits, values) {
+            let matrix = if by == Outputs::Rows { matrix } else { matrix.transpose() };
+            *weight = Weight::quantized(matrix);
+        }
     }
 
     /// Returns all problems found: missing names, wrong shapes or types, non-finite values.
@@ -88,7 +145,7 @@ impl<'a> Binder<'a> {
         match &self.way {
             Way::Read { from, .. } => from.contains_key(&format!("{}{name}", self.prefix)),
             Way::Compare(with) => with.contains_key(&format!("{}{name}", self.prefix)),
-            Way::Write(_) => true,
+            Way::Write(_) | Way::Quantize(_) => true,
         }
     }
 
@@ -103,7 +160,7 @@ impl<'a> Binder<'a> {
             // Removed even if shape or type are wrong: the name is known to the model.
             Way::Read { from, .. } => (from.remove(&name), true),
             Way::Compare(with) => (with.get(&name).cloned(), false),
-            Way::Write(_) => return None,
+            Way::Write(_) | Way::Quantize(_) => return None,
         };
         let wanted = shape.to_vec();
         let problem = match array {
@@ -141,6 +198,11 @@ impl<'a> Binder<'a> {
         matches!(self.way, Way::Read { stored: true, .. })
     }
 
+    /// Whether weights are read for inference on the CPU.
+    pub(super) fn can_store(&self) -> bool {
+        matches!(&self.way, Way::Read { device, .. } if Weight::can_be_stored(device))
+    }
+
     pub(super) fn fill<const D: usize>(&self, param: &mut Param<Tensor<D>>, data: Vec<f32>) {
         if let Way::Read { device, .. } = &self.way {
             let shape: [usize; D] = param.dims();
@@ -153,7 +215,7 @@ impl<'a> Binder<'a> {
         let shape = param.dims();
         match &self.way {
             Way::Write(_) => self.put(name, &shape, numbers(param.val())),
-            Way::Read { .. } | Way::Compare(_) => {
+            _ => {
                 if let Some(data) = self.take(name, &shape) {
                     self.fill(param, data);
                 }
@@ -170,7 +232,7 @@ impl<'a> Binder<'a> {
     ) {
         match &self.way {
             Way::Write(_) => self.put(name, shape, numbers(param.val())),
-            Way::Read { .. } | Way::Compare(_) => {
+            _ => {
                 if let Some(data) = self.take(name, shape) {
                     self.fill(param, data);
                 }
@@ -178,16 +240,31 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Binds a matrix that has the same layout in the file as in memory: a weight `[I, O]`, or an
-    /// embedding table.
+    /// Binds a weight `[I, O]` that has the same layout in the file as in memory.
     pub fn weight(&mut self, name: &str, weight: &mut Weight) {
         self.shaped_weight(name, &weight.dims(), weight);
     }
 
-    /// Binds a matrix that has another shape in the file.
+    /// Binds a table of vectors `[V, M]`: embeddings, or the output layer that shares them.
+    pub fn table(&mut self, name: &str, table: &mut Weight) {
+        self.matrix(name, &table.dims(), table, Outputs::Rows);
+    }
+
+    /// Binds a weight `[I, O]` that has another shape in the file.
     pub fn shaped_weight(&mut self, name: &str, shape: &[usize], weight: &mut Weight) {
+        self.matrix(name, shape, weight, Outputs::Columns);
+    }
+
+    fn matrix(&mut self, name: &str, shape: &[usize], weight: &mut Weight, by: Outputs) {
         let [rows, width] = weight.dims();
+        if let Way::Quantize(_) = self.way {
+            return self.quantize_weight(name, weight, by);
+        }
         if let Way::Write(_) = self.way {
+            if let Some(quantized) = weight.as_quantized() {
+                let array = Array::of_quantized(shape.to_vec(), quantized.clone());
+                return self.put_array(name, array);
+            }
             let stored = weight.as_stored().and_then(|stored| stored.rows(0..rows));
             return match stored {
                 Some(stored) => self.put_array(name, Array::of_rows(shape.to_vec(), stored)),
@@ -195,12 +272,17 @@ impl<'a> Binder<'a> {
             };
         }
         let Some(array) = self.take_array(name, shape) else { return };
-        if self.stores() {
+        if let Some(quantized) = array.as_quantized().filter(|_| self.can_store())
+            && quantized.dims() == [rows, width]
+        {
+            *weight = Weight::quantized(quantized.clone());
+        } else if self.stores() {
             let rows = array.into_rows(rows).into_iter().collect();
             *weight = Weight::stored(fits(StoredMatrix::new(rows, width)));
         } else if let Some(floats) = array.into_floats() {
             self.fill_weight(weight, floats);
         }
+        self.quantize_weight(name, weight, by);
     }
 
     pub(super) fn fill_weight(&self, weight: &mut Weight, data: Vec<f32>) {

@@ -2,7 +2,8 @@
 
 use super::Array;
 use super::arrays::Columns;
-use super::bind::{Binder, Way, fits, numbers};
+use super::bind::{Binder, Outputs, Way, fits, numbers};
+use super::quantized::stacked;
 use regard_attention::layers::{
     Convolution, Embedding, GraphAttention, ImageConvolution, Linear, Norm, Pooling, Recurrent,
     Weight,
@@ -33,23 +34,33 @@ impl Binder<'_> {
             let from: usize = widths[..part].iter().sum();
             from..from + widths[part]
         };
+        if let Way::Quantize(_) = self.way {
+            let name = format!("{}.weight", names[0]);
+            return self.quantize_weight(&name, &mut layer.weight, Outputs::Columns);
+        }
         if let Way::Write(_) = self.way {
             let by_outputs = layer.weight.as_stored().map(|stored| stored.transpose());
             let stored = |part| by_outputs.as_ref().and_then(|stored| stored.rows(columns(part)));
-            let weight = (0..names.len()).any(|part| stored(part).is_none());
+            let quantized = layer.weight.as_quantized().map(|weight| weight.transpose());
+            let copied = |part| quantized.is_none() && stored(part).is_none();
+            let weight = (0..names.len()).any(copied);
             let weight = weight.then(|| numbers(layer.weight.val()));
             let bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
             for (part, name) in names.iter().enumerate() {
                 let (weight_name, shape) = (format!("{name}.weight"), [widths[part], inputs]);
-                match (stored(part), &weight) {
+                let array = match &quantized {
+                    Some(whole) => {
+                        Some(Array::of_quantized(shape.to_vec(), whole.part(columns(part))))
+                    }
+                    None => stored(part).map(|rows| Array::of_rows(shape.to_vec(), rows)),
+                };
+                match (array, &weight) {
                     (None, Some(weight)) => {
                         let turned =
                             columns(part).flat_map(|o| (0..inputs).map(move |i| i * wide + o));
                         self.put(&weight_name, &shape, turned.map(|at| weight[at]).collect());
                     }
-                    (Some(rows), _) => {
-                        self.put_array(&weight_name, Array::of_rows(shape.to_vec(), rows));
-                    }
+                    (Some(array), _) => self.put_array(&weight_name, array),
                     (None, None) => unreachable!("a part is either stored or copied"),
                 }
                 if let Some(bias) = &bias {
@@ -64,7 +75,12 @@ impl Binder<'_> {
             .zip(widths)
             .map(|(name, width)| self.take_array(&format!("{name}.weight"), &[*width, inputs]))
             .collect();
-        if self.stores() && weights.iter().all(Option::is_some) {
+        let quantized: Option<Vec<_>> =
+            weights.iter().map(|array| array.as_ref()?.as_quantized()).collect();
+        let quantized = quantized.filter(|_| self.can_store()).and_then(|parts| stacked(&parts));
+        if let Some(quantized) = quantized.filter(|matrix| matrix.dims() == [wide, inputs]) {
+            layer.weight = Weight::quantized(quantized.transpose());
+        } else if self.stores() && weights.iter().all(Option::is_some) {
             let rows = weights.into_iter().flatten().zip(widths);
             let rows = rows.filter_map(|(array, width)| array.into_rows(*width));
             let matrix = fits(StoredMatrix::new(rows.collect(), inputs));
@@ -87,6 +103,7 @@ impl Binder<'_> {
                 self.fill_weight(&mut layer.weight, whole);
             }
         }
+        self.quantize_weight(names[0], &mut layer.weight, Outputs::Columns);
         let Some(param) = &mut layer.bias else { return };
         let mut whole = None;
         for (part, name) in names.iter().enumerate() {
@@ -119,7 +136,7 @@ impl Binder<'_> {
 
     /// Binds an embedding table: `name.weight`.
     pub fn embedding(&mut self, name: &str, embedding: &mut Embedding) {
-        self.weight(&format!("{name}.weight"), &mut embedding.table);
+        self.table(&format!("{name}.weight"), &mut embedding.table);
     }
 
     /// Binds convolutions: `name.0.weight [O, I, width]`, as in PyTorch, and `name.0.bias`.

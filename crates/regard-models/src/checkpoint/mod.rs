@@ -10,6 +10,7 @@ mod bind;
 mod layers;
 pub mod pickle;
 mod problem;
+mod quantized;
 mod read;
 mod write;
 
@@ -67,7 +68,9 @@ pub fn map_weights(folder: &Path) -> Result<Arrays> {
 fn weights(folder: &Path, open: &dyn Fn(&Path) -> Result<Bytes>) -> Result<Arrays> {
     let index = weights_file(folder);
     if index.extension().is_none_or(|end| end != "json") {
-        return arrays_of(&index, open(&index)?);
+        let mut all = arrays_of(&index, open(&index)?)?;
+        quantized::join(&mut all).map_err(|message| Error::file(&index, message))?;
+        return Ok(all);
     }
     let map = weight_map(&index)?;
     let mut all = Arrays::new();
@@ -82,6 +85,7 @@ fn weights(folder: &Path, open: &dyn Fn(&Path) -> Result<Bytes>) -> Result<Array
             format!("lists tensors that are in none of the shards: {}", missing.join(", "));
         return Err(Error::file(&index, message));
     }
+    quantized::join(&mut all).map_err(|message| Error::file(&index, message))?;
     Ok(all)
 }
 
@@ -154,5 +158,7 @@ pub fn metadata_from_bytes(bytes: &[u8], key: &str) -> Result<Option<String>, St
 
 /// Returns the arrays of a safetensors file that is already in memory.
 pub fn weights_from_bytes(bytes: impl Into<Bytes>) -> Result<Arrays, String> {
-    arrays::from_bytes(bytes.into())
+    let mut arrays = arrays::from_bytes(bytes.into())?;
+    quantized::join(&mut arrays)?;
+    Ok(arrays)
 }

@@ -369,7 +369,7 @@ impl WordHead {
             b.norm(names.norm, norm);
         }
         if let Some(table) = &mut self.table {
-            b.weight(names.table, table);
+            b.table(names.table, table);
         }
         if let (Some(bias), Some(name)) = (&mut self.bias, names.bias) {
             // An untied table has its own bias in Hugging Face's library.

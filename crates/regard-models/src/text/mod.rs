@@ -119,7 +119,7 @@ pub trait TextModel: Network {
 }
 
 /// Definition of a text model below its heads, in the model's own file.
-pub(crate) trait Body: Module + ModuleDisplay + 'static {
+pub(crate) trait Body: Module + ModuleDisplay + Sync + 'static {
     /// Families of models with this body.
     const FAMILIES: &'static [&'static Family];
 

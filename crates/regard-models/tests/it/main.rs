@@ -8,6 +8,7 @@ mod images;
 mod learning;
 mod pointers;
 mod probes;
+mod quantized;
 mod speech;
 mod stepwise;
 mod stored;

@@ -368,10 +368,7 @@ fn same_model(run: &Path, folder: &Path, learner: &dyn Learner) -> Result<()> {
 
 /// Returns the files of a model: for a folder, those that [`resolve`] finds there.
 pub fn files(model: impl Into<ModelFiles>) -> Result<ModelFiles> {
-    match model.into() {
-        ModelFiles::Folder(folder) => resolve(&folder).map(ModelFiles::Folder),
-        built_in => Ok(built_in),
-    }
+    model.into().in_folder(resolve)
 }
 
 /// Returns the folder that [`find`] returns, or an error if it is a damaged checkpoint.

@@ -1,0 +1,176 @@
+//! Quantised weights in a checkpoint.
+//!
+//! A matrix of 8 bits is the tensor `NAME` (int8, the shape of the weight, values −127 to 127) with
+//! `NAME_scale` (float32): `[O, 1]` if the outputs are its rows, `[1, O]` if they are its columns, as
+//! in the layers of GPT-2. A matrix of 4 bits is `NAME_packed` (uint8, `[O, groups · 16]`), with
+//! `NAME_scale` (float16, `[O, groups]`) and `NAME_shape`; `NAME_packed_columns` if the outputs are
+//! the columns of the weight. A byte holds inputs `i` and `i + 16` of a group of 32, each plus 8.
+
+use super::arrays::{Array, Arrays};
+use regard_attention::ops::QuantizedWeight;
+use regard_attention::quant::{Bits, GROUP, QuantizedMatrix};
+use regard_attention::storage::{Bytes, F16};
+use safetensors::Dtype;
+
+const SCALE: &str = "_scale";
+const PACKED: &str = "_packed";
+const PACKED_COLUMNS: &str = "_packed_columns";
+const SHAPE: &str = "_shape";
+
+/// Replaces the tensors of quantised matrices by the weights that they stand for.
+///
+/// # Errors
+/// If shapes, types or values of such tensors do not match.
+pub(super) fn join(arrays: &mut Arrays) -> Result<(), String> {
+    let scaled: Vec<String> =
+        arrays.keys().filter_map(|name| name.strip_suffix(SCALE)).map(String::from).collect();
+    for name in scaled {
+        let is = |name: &str, dtype| arrays.get(name).is_some_and(|a| a.dtype() == dtype);
+        let joined = if is(&name, Dtype::I8) {
+            join_int8(&name, arrays)
+        } else if is(&format!("{name}{PACKED}"), Dtype::U8) {
+            join_int4(&name, PACKED, arrays)
+        } else if is(&format!("{name}{PACKED_COLUMNS}"), Dtype::U8) {
+            join_int4(&name, PACKED_COLUMNS, arrays)
+        } else {
+            // A parameter of a model that happens to be called so.
+            continue;
+        };
+        let array = joined.map_err(|message| format!("{name}: {message}"))?;
+        arrays.insert(name, array);
+    }
+    Ok(())
+}
+
+fn join_int8(name: &str, arrays: &mut Arrays) -> Result<Array, String> {
+    let (values, scales) = (take(arrays, name, "")?, take(arrays, name, SCALE)?);
+    let outputs = scales.count();
+    let turned = match scales.shape[..] {
+        [_] | [_, 1] => false,
+        [1, _] => true,
+        _ => {
+            return Err(format!("{SCALE} has the shape {:?}, need [O, 1] or [1, O]", scales.shape));
+        }
+    };
+    let inputs = values.count().checked_div(outputs).filter(|i| i * outputs == values.count());
+    let fits = match values.shape.first() {
+        Some(rows) if !turned => *rows == outputs,
+        Some(rows) => inputs == Some(*rows),
+        None => false,
+    };
+    let Some(inputs) = inputs.filter(|_| fits) else {
+        let (of, by) = (&values.shape, &scales.shape);
+        return Err(format!("{SCALE} of shape {by:?} does not fit values of shape {of:?}"));
+    };
+    let floats = scales.floats().filter(|_| scales.dtype() == Dtype::F32);
+    let floats = floats.ok_or_else(|| format!("{SCALE} is {}, need F32", scales.dtype()))?;
+    let bytes: Vec<i8> = values.bytes().iter().map(|b| *b as i8).collect();
+    let by_rows = match turned {
+        false => bytes,
+        true => {
+            (0..outputs * inputs).map(|at| bytes[at % inputs * outputs + at / inputs]).collect()
+        }
+    };
+    let matrix = QuantizedMatrix::from_int8([outputs, inputs], &by_rows, &floats);
+    Ok(Array::of_quantized(values.shape, weight(matrix.map_err(|e| e.to_string())?, turned)))
+}
+
+fn join_int4(name: &str, kind: &str, arrays: &mut Arrays) -> Result<Array, String> {
+    let (packed, scales) = (take(arrays, name, kind)?, take(arrays, name, SCALE)?);
+    let shape = take(arrays, name, SHAPE)?;
+    if shape.dtype() != Dtype::I64 || scales.dtype() != Dtype::F16 {
+        return Err(format!("need {SHAPE} of I64 and {SCALE} of F16"));
+    }
+    let side = |b: &[u8; 8]| usize::try_from(i64::from_le_bytes(*b)).ok();
+    let shape: Option<Vec<usize>> = shape.bytes().as_chunks().0.iter().map(side).collect();
+    let shape = shape.ok_or_else(|| format!("{SHAPE} has a negative size"))?;
+    let [outputs, groups] = scales.shape[..] else {
+        return Err(format!("{SCALE} has the shape {:?}, need [O, groups]", scales.shape));
+    };
+    let count = shape.iter().try_fold(1usize, |n, side| n.checked_mul(*side));
+    let inputs = count.and_then(|n| n.checked_div(outputs)).filter(|i| Some(i * outputs) == count);
+    let Some(inputs) = inputs.filter(|inputs| inputs.div_ceil(GROUP) == groups) else {
+        let got = &scales.shape;
+        return Err(format!("{SCALE} of shape {got:?} does not fit a weight of shape {shape:?}"));
+    };
+    let halves: Vec<F16> =
+        scales.bytes().as_chunks().0.iter().map(|b| F16(u16::from_le_bytes(*b))).collect();
+    let matrix = QuantizedMatrix::from_int4([outputs, inputs], packed.bytes(), &halves);
+    let matrix = matrix.map_err(|e| e.to_string())?;
+    Ok(Array::of_quantized(shape, weight(matrix, kind == PACKED_COLUMNS)))
+}
+
+fn weight(matrix: QuantizedMatrix, turned: bool) -> QuantizedWeight {
+    let weight = QuantizedWeight::from(matrix);
+    if turned { weight.transpose() } else { weight }
+}
+
+fn take(arrays: &mut Arrays, name: &str, end: &str) -> Result<Array, String> {
+    let name = format!("{name}{end}");
+    arrays.remove(&name).ok_or_else(|| format!("there is no tensor {name}"))
+}
+
+/// Returns the tensors that stand for a quantised weight of this name and shape.
+pub(super) fn split(name: &str, shape: &[usize], weight: &QuantizedWeight) -> Vec<(String, Array)> {
+    let (matrix, turned) = weight.matrix();
+    let [outputs, inputs] = matrix.shape();
+    let array = |shape: Vec<usize>, dtype, bytes: Vec<u8>| {
+        Array::in_file(shape, dtype, Bytes::from(bytes)).expect("sizes follow from the matrix")
+    };
+    let named = |end: &str, array| (format!("{name}{end}"), array);
+    if let Some((values, scales)) = matrix.to_int8() {
+        let by_rows = match turned {
+            false => values,
+            true => {
+                (0..values.len()).map(|at| values[at % outputs * inputs + at / outputs]).collect()
+            }
+        };
+        let bytes = by_rows.into_iter().map(|x| x as u8).collect();
+        let scale_shape = if turned { vec![1, outputs] } else { vec![outputs, 1] };
+        return vec![
+            named("", array(shape.to_vec(), Dtype::I8, bytes)),
+            named(SCALE, Array::new(scale_shape, scales)),
+        ];
+    }
+    let (values, scales) = matrix.to_int4().expect("a matrix has 8 or 4 bits");
+    let groups = inputs.div_ceil(GROUP);
+    let halves = scales.iter().flat_map(|x| x.0.to_le_bytes()).collect();
+    let sides = shape.iter().flat_map(|side| (*side as i64).to_le_bytes()).collect();
+    let packed = array(vec![outputs, groups * GROUP / 2], Dtype::U8, values);
+    vec![
+        named(if turned { PACKED_COLUMNS } else { PACKED }, packed),
+        named(SCALE, array(vec![outputs, groups], Dtype::F16, halves)),
+        named(SHAPE, array(vec![shape.len()], Dtype::I64, sides)),
+    ]
+}
+
+/// Joins quantised weights of the same bits whose outputs follow each other: queries, keys, values.
+pub(super) fn stacked(parts: &[&QuantizedWeight]) -> Option<QuantizedWeight> {
+    let first = parts.first()?;
+    let inputs = first.matrix().0.shape()[1];
+    let alike = |part: &&QuantizedWeight| {
+        let (matrix, turned) = part.matrix();
+        matrix.bits() == first.bits() && matrix.shape()[1] == inputs && !turned
+    };
+    if !parts.iter().all(|part| alike(part)) {
+        return None;
+    }
+    if let [one] = parts {
+        return Some((*one).clone());
+    }
+    let outputs = parts.iter().map(|part| part.matrix().0.shape()[0]).sum();
+    let shape = [outputs, inputs];
+    let matrix = match first.bits() {
+        Bits::Int8 => {
+            let all: Option<Vec<_>> = parts.iter().map(|part| part.matrix().0.to_int8()).collect();
+            let (values, scales): (Vec<_>, Vec<_>) = all?.into_iter().unzip();
+            QuantizedMatrix::from_int8(shape, &values.concat(), &scales.concat())
+        }
+        Bits::Int4 => {
+            let all: Option<Vec<_>> = parts.iter().map(|part| part.matrix().0.to_int4()).collect();
+            let (values, scales): (Vec<_>, Vec<_>) = all?.into_iter().unzip();
+            QuantizedMatrix::from_int4(shape, &values.concat(), &scales.concat())
+        }
+    };
+    matrix.ok().map(QuantizedWeight::from)
+}
