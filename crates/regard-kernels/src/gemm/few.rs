@@ -10,7 +10,7 @@ use super::block::{K_BLOCK, fetch};
 use super::epilogue::Epilogue;
 use super::matrix::{Matrix, MatrixMut};
 use super::right::Right;
-use crate::pool::parallel;
+use crate::pool::{parallel, threads};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch_on};
 use crate::storage::{Lines, Visit};
@@ -26,6 +26,11 @@ const WORTH: usize = 64 * 1024;
 /// six layers of width 384 took 2.55 ms for 16 tokens instead of 2.4 (two threads).
 const TASKS: usize = 16;
 const COLUMNS: usize = 256;
+
+/// Floats of a right operand that no second-level cache holds, and the columns of a task that reads
+/// one: whole pages, because shorter ranges of memory are not read ahead.
+const LARGE: usize = 1 << 20;
+const PAGE: usize = 1024;
 
 /// Computes the product if it has few rows; returns whether it did.
 pub(super) fn product(job: &Job) -> bool {
@@ -61,8 +66,17 @@ fn whole<L: Lines>(job: &Job, b: L, turned: bool) {
     let [m, n, k] = [c.rows, c.cols, a.cols];
     let passes = k.div_ceil(K_BLOCK);
     let wanted = (n * k / WORTH).clamp(1, TASKS);
+    // Columns that are contiguous are read from end to end: all passes are one task's.
+    let whole_columns = turned && n / wanted >= COLUMNS;
+    let apart = if whole_columns { 1 } else { passes };
+    let large = n * k >= LARGE && !turned;
     let mut chunks = 1;
-    while passes * chunks < wanted && n / (2 * chunks) >= COLUMNS {
+    while apart * chunks < wanted {
+        // Every thread has work before ranges of memory are cut short.
+        let enough = apart * chunks >= 2 * threads();
+        if n / (2 * chunks) < (if large && enough { PAGE } else { COLUMNS }) {
+            break;
+        }
         chunks *= 2;
     }
     let lanes = job.isa.lanes();
@@ -74,6 +88,23 @@ fn whole<L: Lines>(job: &Job, b: L, turned: bool) {
     let sums = Shared(room.as_mut_ptr());
     let sums = &sums;
     let cols = |chunk: usize| chunk * wide..((chunk + 1) * wide).min(n);
+    if whole_columns {
+        parallel(chunks, &|chunk| {
+            let cols = cols(chunk);
+            for from in cols.clone().step_by(lanes) {
+                let some = from..(from + lanes).min(cols.end);
+                for pass in 0..passes {
+                    let ks = pass * K_BLOCK..((pass + 1) * K_BLOCK).min(k);
+                    let to = sums.0.wrapping_add(pass * m * stride);
+                    let cols = some.clone();
+                    dispatch_on(job.isa, Piece { a, b, turned, m, ks, cols, to, stride });
+                }
+            }
+            let (from, epilogue) = (sums.0, job.epilogue);
+            dispatch_on(job.isa, Finish { c, epilogue, passes, cols, from, stride });
+        });
+        return;
+    }
     parallel(passes * chunks, &|task| {
         let (pass, chunk) = (task / chunks, task % chunks);
         let ks = pass * K_BLOCK..((pass + 1) * K_BLOCK).min(k);
