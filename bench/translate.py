@@ -4,9 +4,11 @@
     python bench/translate.py --train RECIPE [--steps N] [--rounds N] [--json]
 
 The first form translates held-out English sentences of tatoeba with one model (a folder of ours,
-saved with Marian's names) by Regard, by CTranslate2 in float32 and by transformers' generate:
-four beams, 32 sentences at a time and one at a time, on the same threads, in turns. It also takes
-the time from the start of a process to its first translation.
+saved with Marian's names) by Regard and by CTranslate2, each in float32 and int8, and by
+transformers' generate: four beams, 32 sentences at a time and one at a time, in turns. CTranslate2
+runs as one worker with all threads and as a worker for each thread, and the faster of the two
+counts; so does Regard. It also takes the time from the start of a process to its first translation.
+--isa avx2 forces AVX2 for both (CTranslate2 by its variable CT2_FORCE_CPU_ISA).
 
 The second form trains the recipe's Transformer for some steps by Regard and by PyTorch eager
 (transformers' Marian with its scaled dot-product attention), on batches that are made in the same
@@ -84,15 +86,19 @@ def translation(given):
     encoded = [tokenizer.encode(text, add_special_tokens=False).tokens + ["</s>"] for text in texts]
     with tempfile.TemporaryDirectory() as room:
         ctranslate2_model(folder, model, tokens, room + "/ct2")
-        theirs = ctranslate2.Translator(
-            room + "/ct2", device="cpu", compute_type="float32", inter_threads=1,
-            intra_threads=given.threads,
-        )
+        theirs = {
+            (storage, workers): ctranslate2.Translator(
+                room + "/ct2", device="cpu", compute_type=name, inter_threads=workers,
+                intra_threads=given.threads // workers,
+            )
+            for storage, name in (("f32", "float32"), ("int8", "int8"))
+            for workers in sorted({1, given.threads})
+        }
         lines = pathlib.Path(room) / "lines.txt"
         lines.write_text("\n".join(texts) + "\n", encoding="utf-8")
 
-        def by_ctranslate2(batch):
-            found = theirs.translate_batch(
+        def by_ctranslate2(batch, storage="f32", workers=1):
+            found = theirs[storage, workers].translate_batch(
                 encoded, beam_size=BEAMS, max_batch_size=batch, max_decoding_length=100,
                 length_penalty=1.0,
             )
@@ -118,29 +124,44 @@ def translation(given):
                         decoder_start_token_id=1, eos_token_id=2, pad_token_id=0,
                     )
 
-        def by_regard(batch):
+        def by_regard(batch, storage, workers):
             command = [ours, "bench", "translate", "--model", folder, "--lines", lines,
                        "--batch", str(batch), "--num-beams", str(BEAMS), "--json"]
-            command += ["--threads", str(given.threads)]
+            command += ["--threads", str(given.threads), "--workers", str(workers)]
+            command += ["--rounds", "1"]
+            command += ["--storage", storage] if storage != "f32" else []
             text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             return json.loads(text)
 
         rows = []
         for batch in (32, 1):
-            times = {"CTranslate2": [], "transformers": [], "Regard": []}
+            times = {("transformers", "f32", 1): []}
             for _ in range(given.rounds):
-                by_ctranslate2(batch)
-                started = time.perf_counter()
-                by_ctranslate2(batch)
-                times["CTranslate2"].append(time.perf_counter() - started)
-                time.sleep(0.05)
-                times["Regard"].append(by_regard(batch)["seconds"])
-                if len(times["transformers"]) < 2:
+                for storage, workers in theirs:
+                    by_ctranslate2(batch, storage, workers)
+                    started = time.perf_counter()
+                    by_ctranslate2(batch, storage, workers)
+                    took = time.perf_counter() - started
+                    times.setdefault(("CTranslate2", storage, workers), []).append(took)
+                    time.sleep(0.05)
+                    took = by_regard(batch, storage, workers)["seconds"]
+                    times.setdefault(("Regard", storage, workers), []).append(took)
+                if len(times["transformers", "f32", 1]) < 1:
                     started = time.perf_counter()
                     by_transformers(batch)
-                    times["transformers"].append(time.perf_counter() - started)
-            found = {name: len(texts) / statistics.median(x) for name, x in times.items()}
-            rows.append({"batch": batch, "sentences_per_second": found})
+                    times["transformers", "f32", 1].append(time.perf_counter() - started)
+            found = {key: len(texts) / statistics.median(x) for key, x in times.items()}
+            for key, rate in found.items():
+                print(batch, *key, f"{rate:.1f} sentences/s", file=sys.stderr)
+            best = {
+                f"{name} {storage}": max(
+                    rate for key, rate in found.items() if key[:2] == (name, storage)
+                )
+                for name, storage, _ in found
+            }
+            for storage in ("f32", "int8"):
+                best[f"ratio {storage}"] = best[f"Regard {storage}"] / best[f"CTranslate2 {storage}"]
+            rows.append({"batch": batch, "sentences_per_second": best})
         starts = []
         for _ in range(7):
             started = time.perf_counter()
@@ -265,10 +286,13 @@ def main():
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--isa", choices=["avx2"], help="force an instruction set")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     if bool(given.model) == bool(given.train):
         parser.error("need either --model or --train")
+    if given.isa:
+        os.environ.update(REGARD_ISA="avx2", REGARD_INT_ISA="avx2", CT2_FORCE_CPU_ISA="AVX2")
     environment.enter(given.threads, build=False)
     rows = translation(given) if given.model else training(given)
     if given.json:
@@ -277,8 +301,11 @@ def main():
     for row in rows:
         for name, value in row.items():
             if isinstance(value, dict):
-                best = value["Regard"]
-                parts = [f"{peer} {rate:.1f} ({best / rate:.2f}×)" for peer, rate in value.items()]
+                best = value.get("Regard")
+                parts = [
+                    f"{peer} {rate:.2f}" + (f" ({best / rate:.2f}×)" if best else "")
+                    for peer, rate in value.items()
+                ]
                 where = f", batch {row['batch']}" if "batch" in row else ""
                 print(f"{name}{where}: " + ", ".join(parts))
             elif name != "batch":

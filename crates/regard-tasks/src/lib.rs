@@ -32,6 +32,7 @@ pub mod speed;
 mod tasks;
 pub mod text;
 pub mod train;
+mod workers;
 
 pub use experiments::{compare, lessons, regression, word_space};
 pub(crate) use recipe::about;

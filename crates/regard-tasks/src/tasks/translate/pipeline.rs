@@ -20,6 +20,10 @@ pub struct Parameters {
     pub target_prefix: String,
     /// Maximum number of sentences per batch; the results do not depend on it. 32 by default.
     pub batch_size: Option<usize>,
+    /// Number of batches that are translated at the same time, each on a core of its own; the
+    /// results do not depend on it. By default one for each thread if there are enough sentences,
+    /// otherwise one that uses all threads.
+    pub workers: Option<usize>,
     /// Index of the first input. With the seed it determines the random numbers of sampling, so a
     /// list split over several requests gives the same translations as one request.
     pub first: u64,
@@ -103,6 +107,7 @@ impl Translator {
             look: *output_attentions,
             replace_unknowns: *replace_unknowns,
             target_prefix,
+            workers: parameters.workers,
             first: *first,
             ..TranslationRequest::new(&options)
         };

@@ -4,11 +4,18 @@ use super::Translator;
 use super::pieces::{Piece, joined};
 use crate::decode::{DecodeInput, Hypothesis, Options, TokenAlignment, replace_unknowns};
 use crate::text::{Encoding, Tokenizer};
+use crate::workers;
 use regard_models::{Error, Result};
 
 /// Maximum number of source tokens of a batch, padding included: long sentences come in smaller
 /// batches, so that memory is bounded.
 const BATCH_TOKENS: usize = 1 << 14;
+
+/// Fewest sentences of a worker's batch.
+const EACH: usize = 4;
+
+/// Batches of each worker.
+const SHARES: usize = 2;
 
 /// Parameters of a translation run.
 #[derive(Clone, Debug)]
@@ -23,6 +30,10 @@ pub struct TranslationRequest<'a> {
     pub replace_unknowns: bool,
     /// Text that every translation begins with; may be empty.
     pub target_prefix: &'a str,
+    /// Number of batches that are translated at the same time, each on a core of its own. `None`: as
+    /// many as there are threads if there are enough sentences, otherwise one that uses all threads.
+    /// The results do not depend on it.
+    pub workers: Option<usize>,
     /// Index of the first text. With the seed it determines the random numbers of sampling.
     pub first: u64,
 }
@@ -36,6 +47,7 @@ impl<'a> TranslationRequest<'a> {
             look: false,
             replace_unknowns: false,
             target_prefix: "",
+            workers: None,
             first: 0,
         }
     }
@@ -115,12 +127,20 @@ impl Translator {
         let read: Vec<Read> = read.collect::<Result<_>>()?;
         let mut order: Vec<usize> = (0..read.len()).filter(|i| read[*i].ids.len() > 1).collect();
         order.sort_by_key(|i| std::cmp::Reverse(read[*i].ids.len()));
-        let mut all = vec![vec![Translated::default()]; texts.len()];
+        let workers = request.workers.unwrap_or_else(|| workers::choose(order.len(), EACH));
+        let mut batches = vec![];
         let mut rest = &order[..];
+        // Each worker has several batches, because long sentences take longer.
+        let share = order.len().div_ceil(workers * SHARES).max(EACH);
+        let largest = if workers == 1 { request.batch } else { request.batch.min(share) };
         while let Some(longest) = rest.first() {
-            let most = (BATCH_TOKENS / read[*longest].ids.len()).clamp(1, request.batch.max(1));
+            let most = (BATCH_TOKENS / read[*longest].ids.len()).clamp(1, largest.max(1));
             let (rows, others) = rest.split_at(most.min(rest.len()));
             rest = others;
+            batches.push(rows);
+        }
+        let found = workers::map(workers, batches.len(), &|batch| {
+            let rows = batches[batch];
             let ids: Vec<&[u32]> = rows.iter().map(|i| &read[*i].ids[..]).collect();
             let sentence = |i: &usize| DecodeInput {
                 index: texts[*i].index(request.first),
@@ -131,10 +151,17 @@ impl Translator {
             let sentences: Vec<DecodeInput> = rows.iter().map(sentence).collect();
             let look = request.look || request.replace_unknowns;
             let found = self.search(&ids, &sentences, request.options, look)?;
-            for (i, hypotheses) in rows.iter().zip(found) {
+            let each = rows.iter().zip(found).map(|(i, hypotheses)| {
                 let copy = request.replace_unknowns.then_some(texts[*i].text);
                 let one = |found: Hypothesis| self.translated(&read[*i], found, copy);
-                all[*i] = hypotheses.into_iter().map(one).collect::<Result<_>>()?;
+                hypotheses.into_iter().map(one).collect::<Result<Vec<_>>>()
+            });
+            each.collect::<Result<Vec<_>>>()
+        });
+        let mut all = vec![vec![Translated::default()]; texts.len()];
+        for (rows, found) in batches.into_iter().zip(found) {
+            for (i, found) in rows.iter().zip(found?) {
+                all[*i] = found;
             }
         }
         Ok(all)

@@ -52,6 +52,11 @@ impl Translator {
             .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
+    /// Returns the model.
+    pub(crate) fn into_model(self) -> Box<dyn Seq2Seq> {
+        self.model
+    }
+
     /// Returns `config.json` of the model.
     pub fn config(&self) -> &Value {
         &self.config

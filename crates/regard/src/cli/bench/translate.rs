@@ -8,7 +8,7 @@ use clap::Args;
 use regard_kernels::pool;
 use regard_tasks::decode::Options;
 use regard_tasks::metrics::Sample;
-use regard_tasks::translate::Translator;
+use regard_tasks::translate::{TranslationRequest, Translator};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -34,6 +34,10 @@ pub struct Flags {
     /// Batch size in sentences
     #[arg(long, value_name = "N", default_value_t = 32)]
     batch: usize,
+    /// Number of batches that are translated at once, each on one core; results do not depend on it
+    /// [default: one for each thread if there are enough sentences, else 1 with all threads]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
     /// Number of beams
     #[arg(long, value_name = "N", default_value_t = 4)]
     num_beams: usize,
@@ -49,6 +53,8 @@ struct Findings {
     sentences: usize,
     tokens: usize,
     batch: usize,
+    /// Workers that were asked for; chosen by the number of sentences if there is none.
+    workers: Option<usize>,
     num_beams: usize,
     /// Seconds of the median round.
     seconds: f64,
@@ -72,11 +78,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let options = Options { num_beams: flags.num_beams, ..translator.defaults().clone() };
     let warm = &lines[..lines.len().min(4 * flags.batch)];
-    translator.translate(warm, &options, flags.batch, false)?;
+    let workers = flags.workers.map(usize::from);
+    let request =
+        TranslationRequest { batch: flags.batch, workers, ..TranslationRequest::new(&options) };
+    translator.run(warm, &request)?;
     let (mut times, mut tokens) = (vec![], 0);
     for _ in 0..flags.rounds.max(1) {
         let began = Instant::now();
-        let found = translator.translate(&lines, &options, flags.batch, false)?;
+        let found = translator.run(&lines, &request)?;
         times.push(began.elapsed().as_secs_f64());
         tokens = found.iter().map(|all| all[0].target_tokens.len() + 1).sum();
     }
@@ -85,6 +94,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         sentences: lines.len(),
         tokens,
         batch: flags.batch,
+        workers,
         num_beams: flags.num_beams,
         seconds,
         fastest_seconds,

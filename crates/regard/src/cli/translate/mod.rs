@@ -12,6 +12,7 @@ use crate::models;
 use crate::show::terminal::When;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use regard_kernels::pool;
 use regard_tasks::translate::{Parameters, Translated, Translator};
 use show::{OutputOptions, TranslationPrinter};
 use std::io::{IsTerminal, Write};
@@ -68,6 +69,10 @@ pub struct Flags {
     /// Batch size in sentences; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: u16,
+    /// Number of batches that are translated at once, each on one core; results do not depend on it
+    /// [default: one for each thread if there are enough sentences, else 1 with all threads]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
     /// Use colours; `auto`: if stdout is a terminal and NO_COLOR is not set
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: When,
@@ -141,6 +146,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         replace_unknowns: flags.replace_unknowns,
         target_prefix: flags.target_prefix,
         batch_size: Some(usize::from(flags.batch)),
+        workers: flags.workers.map(usize::from),
         first: 0,
         search,
     };
@@ -175,9 +181,10 @@ impl Job<'_> {
         Ok(self.translator.translate_with(texts, &parameters)?)
     }
 
-    /// Batch size in sentences.
+    /// Sentences that are translated together: a batch for each worker.
     fn batch(&self) -> usize {
-        self.parameters.batch_size.unwrap_or(1)
+        let workers = self.parameters.workers.unwrap_or_else(pool::threads);
+        self.parameters.batch_size.unwrap_or(1) * workers.min(pool::threads())
     }
 }
 
