@@ -12,6 +12,7 @@
 //! | [`text`], [`data`], [`audio`] | tokenizers, data sets and their formats, audio |
 //! | [`decode`], [`metrics`], [`logits`] | beam search and sampling; BLEU, ROUGE, F1, error rates |
 //! | [`compare`], [`lessons`], [`regression`], [`word_space`] | small experiments of `docs/course.md` |
+//! | [`quantize`] | weights of 8 or 4 bits, and what they cost |
 //! | [`inspect`], [`speed`] | describe a checkpoint, measure a model |
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,7 @@ pub mod inspect;
 pub mod logits;
 pub mod metrics;
 pub mod pipeline;
+pub mod quantize;
 pub mod reader;
 pub mod recipe;
 pub mod say;

@@ -4,7 +4,7 @@
 use crate::hub::{self, Fetch, Hub, Snapshot};
 use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
-use regard_models::checkpoint::{self, Precision};
+use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::story::StoryModel;
 use regard_models::text::{self, Head, TextModel};
 use regard_models::{BuiltIn, ModelFiles, zoo};
@@ -13,7 +13,9 @@ use regard_tasks::answer_story::StoryAnswerer;
 use regard_tasks::import;
 use regard_tasks::pipeline::{self, Pipeline, TaskRow};
 use regard_tasks::point::Pointer;
+use regard_tasks::quantize;
 use regard_tasks::{say, train};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Folders in which models are found by name.
@@ -169,7 +171,7 @@ impl ResolvedModel {
     /// Returns the files of the model.
     pub fn files(&self) -> ModelFiles {
         match self {
-            ResolvedModel::Folder(folder) => ModelFiles::Folder(folder.path.clone()),
+            ResolvedModel::Folder(folder) => folder.path.as_path().into(),
             ResolvedModel::Shipped(model) => model.files.into(),
         }
     }
@@ -337,7 +339,16 @@ fn found(asked: &str, hub: &Hub) -> Result<ResolvedModel> {
 /// Finds the folder of a pretrained model to start training from.
 pub fn origin(asked: &str, hub: &Hub) -> Result<Folder> {
     match found(asked, hub)? {
-        ResolvedModel::Folder(folder) => Ok(folder),
+        ResolvedModel::Folder(folder) => {
+            let files = train::files(&folder.path)?;
+            if files.config()?.get("quantization_config").is_some() {
+                bail!(
+                    "{asked} is quantised, and only floating-point weights can be trained. To \
+                     convert it: regard models export {asked} --out FLOATS"
+                );
+            }
+            Ok(folder)
+        }
         ResolvedModel::Shipped(model) => bail!(
             "{} is a built-in model; training can only start from a folder or a Hub id",
             model.name
@@ -366,7 +377,7 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 pub fn open<P: Pipeline>(asked: Option<&str>, hub: &Hub) -> Result<P> {
     let row = row(P::TASK);
     let found = resolve_for(row, asked, hub)?;
-    P::open(found.files())
+    P::open(found.files().stored_in(hub.bits()))
         .map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
 }
 
@@ -418,7 +429,7 @@ pub enum Answering {
 /// Opens a question-answering model by name, folder or Hub id.
 pub fn answering(asked: Option<&str>, hub: &Hub) -> Result<Answering> {
     let found = resolve_for(row(StoryAnswerer::TASK), asked, hub)?;
-    let files = train::files(found.files())?;
+    let files = train::files(found.files().stored_in(hub.bits()))?;
     if zoo::is::<dyn StoryModel>(&files.config()?) {
         return Ok(Answering::Story(StoryAnswerer::open(files)?));
     }
@@ -442,17 +453,29 @@ pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<
         _ => resolve_for(row(Pointer::TASK), asked, hub)?,
     };
     let row = row(Pointer::TASK);
-    let opened = Pointer::open(found.files());
+    let opened = Pointer::open(found.files().stored_in(hub.bits()));
     opened.map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
 }
 
-/// Writes a model to a folder: configuration and weights as loaded, and copies of its vocabulary
+/// Writes a model to a folder: configuration and weights in floating point, and copies of its vocabulary
 /// and generation settings.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
     let files = train::files(resolve(asked, hub)?.files())?;
-    let (config, weights, rest) = (files.config()?, files.weights()?, beside(&files)?);
+    let (config, weights) = quantize::dequantize(files.config()?, files.weights()?);
+    write(to, &files, &config, &weights, precision)
+}
+
+/// Writes configuration and weights to a folder, with copies of the other files of a model.
+pub fn write(
+    to: &Path,
+    files: &ModelFiles,
+    config: &Value,
+    weights: &Arrays,
+    precision: Precision,
+) -> Result<()> {
+    let rest = beside(&train::files(files.clone())?)?;
     std::fs::create_dir_all(to).with_context(|| to.display().to_string())?;
-    checkpoint::write(to, &config, &weights, precision)?;
+    checkpoint::write(to, config, weights, precision)?;
     for (name, bytes) in rest {
         let place = to.join(name);
         let folder = place.parent().unwrap_or(to);

@@ -18,6 +18,7 @@ mod inspect;
 mod man;
 mod models;
 mod point;
+mod quantize;
 mod recipes;
 mod recognize;
 mod rerank;
@@ -153,6 +154,7 @@ verbs! {
     Attend attend
     Tokenizer tokenizer
     Models models
+    Quantize quantize
     Inspect inspect
     Verify verify
     Recipes recipes

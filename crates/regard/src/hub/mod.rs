@@ -24,11 +24,12 @@ pub use name::check;
 
 use anyhow::{Result, anyhow};
 use cache::{Here, Repository};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use download::Remote;
 use failure::HubFailure;
 use needs::Lack;
 pub use needs::small_files;
+use regard_kernels::quant::Bits;
 use settings::Settings;
 use std::io::Write;
 use std::path::PathBuf;
@@ -57,9 +58,36 @@ pub struct Hub {
     /// Do not download: use only the cache [default: HF_HUB_OFFLINE]
     #[arg(long)]
     pub offline: bool,
+    /// Quantise the weights of the model while it is loaded [default: as its files are]
+    #[arg(long, value_name = "TYPE", help_heading = "Options")]
+    pub storage: Option<Storage>,
+}
+
+/// Type in which weight matrices are kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Storage {
+    /// 8 bits, a scale for each output
+    Int8,
+    /// 4 bits, a scale for each 32 inputs; embeddings in 8 bits
+    Int4,
+}
+
+impl Storage {
+    /// Number of bits of a weight.
+    pub fn bits(self) -> Bits {
+        match self {
+            Storage::Int8 => Bits::Int8,
+            Storage::Int4 => Bits::Int4,
+        }
+    }
 }
 
 impl Hub {
+    /// Number of bits to which weights are quantised on load, if any.
+    pub fn bits(&self) -> Option<Bits> {
+        self.storage.map(Storage::bits)
+    }
+
     /// Requested revision; `main` by default.
     pub fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or("main")

@@ -30,6 +30,7 @@ mod pictures;
 mod pipelines;
 mod point;
 mod program;
+mod quantize;
 mod reading;
 mod recognize;
 mod rerank;

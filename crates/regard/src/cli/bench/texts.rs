@@ -104,7 +104,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Mode::Train => Head::Sequence,
     };
     let mut speed = TextBenchmark::open(
-        models::resolve(&flags.model, &flags.hub)?.files(),
+        models::resolve(&flags.model, &flags.hub)?.files().stored_in(flags.hub.bits()),
         head,
         flags.mode == Mode::Train,
     )?;

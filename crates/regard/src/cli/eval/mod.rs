@@ -18,6 +18,8 @@ use crate::recipe;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use own::OwnExamples;
+use regard_kernels::quant::Bits;
+use regard_models::ModelFiles;
 use regard_tasks::data::{self, ledger};
 use regard_tasks::evaluation::{EvaluationData, data_sets};
 use regard_tasks::recipe::{Table, of_model};
@@ -127,9 +129,17 @@ enum Part {
 struct Job {
     recipe: Table,
     model: ResolvedModel,
+    /// Number of bits to which its weights are quantised.
+    storage: Option<Bits>,
     on: EvaluationData,
     /// Files of the user, if the run was trained on such files.
     own: Option<OwnExamples>,
+}
+
+impl Job {
+    fn files(&self) -> ModelFiles {
+        self.model.files().stored_in(self.storage)
+    }
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -256,7 +266,7 @@ fn job(flags: &Flags) -> Result<Job> {
             on(flags)?
         }
     };
-    Ok(Job { recipe, model, on, own })
+    Ok(Job { recipe, model, storage: flags.hub.bits(), on, own })
 }
 
 /// Folder of the run to evaluate, if there is one.

@@ -187,7 +187,7 @@ fn open_reranker(model: &str, hub: &Hub) -> Result<Reranker> {
              {FLAG} cross-encoder/ms-marco-MiniLM-L6-v2",
             model.name
         ),
-        found => Reranker::load(found.files()).context(FLAG),
+        found => Reranker::load(found.files().stored_in(hub.bits())).context(FLAG),
     }
 }
 

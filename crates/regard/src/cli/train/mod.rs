@@ -268,7 +268,7 @@ fn train(
 /// Finds the pretrained model of a recipe. For one of the Hub, the run records the commit.
 fn find_origin(recipe: &mut dyn Task, offline: bool) -> Result<()> {
     let Some(Origin { model, revision }) = recipe.origin() else { return Ok(()) };
-    let hub = Hub { revision: revision.map(str::to_string), offline };
+    let hub = Hub { revision: revision.map(str::to_string), offline, storage: None };
     let found = models::origin(model, &hub).context("from")?;
     recipe.set_origin(found.path, found.commit);
     Ok(())

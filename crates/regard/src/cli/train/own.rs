@@ -202,7 +202,7 @@ pub fn remove_data(folder: &Path) {
 
 /// Longest text that a pretrained model reads, in tokens.
 fn longest(from: &str, offline: bool) -> Result<usize> {
-    let found = models::origin(from, &Hub { revision: None, offline }).context("--from")?;
+    let found = models::origin(from, &Hub { offline, ..Hub::default() }).context("--from")?;
     Ok(TextEncoder::load(&*found.path, Head::Bare).context("--from")?.longest())
 }
 

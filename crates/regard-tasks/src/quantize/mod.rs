@@ -1,0 +1,221 @@
+//! Quantisation of a model, with a measurement of what it costs.
+//!
+//! All weight matrices are quantised and the model is compared with the original on a sample:
+//! perplexity for language models, cosine similarity of text vectors for encoders, BLEU for
+//! translators. If it loses more than the bound, every matrix is quantised alone, and those that
+//! lose most keep a higher precision.
+
+mod measure;
+mod sample;
+
+pub use sample::{Example, SENTENCES, Sample};
+
+use crate::train;
+use burn::tensor::Device;
+use measure::Subject;
+use regard_attention::quant::Bits;
+use regard_models::checkpoint::{Arrays, Precision};
+use regard_models::{Error, ModelFiles, Network, Result, checkpoint, zoo};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Name of our format in `quantization_config`.
+pub const METHOD: &str = "regard";
+
+/// What is compared between the original and the quantised model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// Perplexity of a causal language model; the loss is its relative increase.
+    Perplexity,
+    /// Cosine similarity of a text's vector, the mean of its hidden states; the loss is 1 − cosine.
+    Cosine,
+    /// BLEU of a translator; the loss is the difference in points.
+    Bleu,
+}
+
+impl Measure {
+    /// Largest loss that is accepted by default.
+    pub fn bound(self, bits: Bits) -> f64 {
+        match (self, bits) {
+            (Measure::Perplexity, Bits::Int8) => 0.005,
+            (Measure::Perplexity, Bits::Int4) => 0.06,
+            (Measure::Cosine, Bits::Int8) => 0.001,
+            (Measure::Cosine, Bits::Int4) => 0.02,
+            (Measure::Bleu, Bits::Int8) => 0.3,
+            (Measure::Bleu, Bits::Int4) => 1.0,
+        }
+    }
+}
+
+/// Comparison of a quantised model with the original.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Quality {
+    /// What is compared.
+    pub measure: Measure,
+    /// Value of the original.
+    pub before: f64,
+    /// Value of the quantised model.
+    pub after: f64,
+    /// What is lost; see [`Measure`].
+    pub loss: f64,
+    /// Largest accepted loss.
+    pub bound: f64,
+    /// Mean Kullback–Leibler divergence of the next token's distribution, in nats, for language
+    /// models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub divergence: Option<f64>,
+    /// Mean cosine similarity of the hidden states of single tokens, for encoders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<f64>,
+    /// Share of equal first choices: next tokens, labels, or whole translations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<f64>,
+    /// Number of texts of the sample.
+    pub texts: usize,
+}
+
+/// A quantised model.
+pub struct Quantized {
+    /// Configuration, with `quantization_config`.
+    pub config: Value,
+    /// Weights.
+    pub weights: Arrays,
+    /// Precision of the weights that are not quantised.
+    pub precision: Precision,
+    /// Number of bits of the quantised weights.
+    pub bits: Bits,
+    /// Comparison with the original.
+    pub quality: Quality,
+    /// Weight matrices that were quantised, and those that keep a higher precision because they
+    /// lose most.
+    pub quantized: usize,
+    /// Names of matrices in higher precision.
+    pub kept: Vec<String>,
+    /// Size of the weights in bytes, before and after.
+    pub bytes: [usize; 2],
+}
+
+/// Quantises a model. `max_loss` replaces the default bound ([`Measure::bound`]); `progress` is
+/// called with a description of each step.
+///
+/// # Errors
+/// If the model is quantised already, cannot be measured, or loses more than the bound with half of
+/// its matrices in higher precision.
+pub fn quantize(
+    files: impl Into<ModelFiles>,
+    bits: Bits,
+    sample: &Sample,
+    max_loss: Option<f64>,
+    progress: &dyn Fn(&str),
+) -> Result<Quantized> {
+    let files = train::files(files)?;
+    let config = files.config()?;
+    if config.get("quantization_config").is_some() {
+        return Err(Error::file(files.path(checkpoint::CONFIG), "the model is quantised already"));
+    }
+    progress("measuring the original");
+    let subject = Subject::open(&files, sample)?;
+    let names = candidates(&files)?;
+    if names.is_empty() {
+        return Err(Error::invalid("the model has no weight matrix of at least 32 × 32"));
+    }
+    let bound = max_loss.unwrap_or_else(|| subject.measure().bound(bits));
+    let higher = (bits == Bits::Int4).then_some(Bits::Int8);
+    let plan = |kept: &BTreeSet<String>, name: &str| match kept.contains(name) {
+        true => higher,
+        false => Some(bits),
+    };
+    progress(&format!("quantising {} matrices to {}", names.len(), bits.name()));
+    let mut kept = BTreeSet::new();
+    let loss = subject.loss(&|name| plan(&kept, name))?;
+    if loss > bound {
+        progress(&format!("loses {loss:.4}, more than {bound}: quantising each matrix alone"));
+        kept = least_kept(&subject, &names, bits, bound, higher)?;
+    }
+    progress("comparing with the original");
+    let (network, mut quality) = subject.compare(&|name| plan(&kept, name))?;
+    quality.bound = bound;
+    let before = files.weights()?;
+    let half = before.values().all(|a| a.floats().is_none() || a.size() <= 2 * a.count());
+    let weights = network.weights();
+    let precision = if half { Precision::Half } else { Precision::Single };
+    let kept: Vec<String> = kept.into_iter().collect();
+    let mut config = config;
+    config["quantization_config"] = json!({
+        "quant_method": METHOD,
+        "bits": bits.bits(),
+        "modules_in_higher_precision": kept,
+        "quality": quality,
+    });
+    let size = |arrays: &Arrays, unit: Option<usize>| {
+        let one = |a: &checkpoint::Array| match unit.filter(|_| !a.is_quantized()) {
+            Some(unit) => a.count() * unit,
+            None => a.size(),
+        };
+        arrays.values().map(one).sum()
+    };
+    let unit = if half { 2 } else { 4 };
+    let bytes = [size(&before, None), size(&weights, Some(unit))];
+    let quantized = weights.values().filter(|array| array.is_quantized()).count();
+    Ok(Quantized { config, weights, precision, bits, quality, quantized, kept, bytes })
+}
+
+/// Names of the matrices that can be quantised.
+fn candidates(files: &ModelFiles) -> Result<Vec<String>> {
+    let mut network = zoo::open::<dyn Network>(files.clone(), &Device::flex())?;
+    let names = std::cell::RefCell::new(vec![]);
+    network.quantize(&|name| {
+        names.borrow_mut().push(name.to_string());
+        None
+    });
+    Ok(names.into_inner())
+}
+
+/// The fewest matrices that must keep a higher precision, by how much each loses alone.
+fn least_kept(
+    subject: &Subject,
+    names: &[String],
+    bits: Bits,
+    bound: f64,
+    higher: Option<Bits>,
+) -> Result<BTreeSet<String>> {
+    let mut alone = vec![];
+    for name in names {
+        alone.push((subject.loss(&|other| (other == name).then_some(bits))?, name));
+    }
+    alone.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let worst = |n: usize| alone[..n].iter().map(|(_, name)| (*name).clone()).collect();
+    let loss_without = |kept: &BTreeSet<String>| {
+        subject.loss(&|name| if kept.contains(name) { higher } else { Some(bits) })
+    };
+    let (mut low, mut high) = (0, names.len() / 2);
+    let loss = loss_without(&worst(high))?;
+    if loss > bound {
+        return Err(Error::invalid(format!(
+            "with {high} of {} matrices in higher precision the model still loses {loss:.4} \
+             ({:?}), the bound is {bound}; nothing was written",
+            names.len(),
+            subject.measure()
+        )));
+    }
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        match loss_without(&worst(middle))? <= bound {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    Ok(worst(high))
+}
+
+/// Returns the weights in floating point, for `transformers` and for training: the inverse of
+/// [`quantize`] but for what it lost.
+pub fn dequantize(mut config: Value, weights: Arrays) -> (Value, Arrays) {
+    if let Some(config) = config.as_object_mut() {
+        config.remove("quantization_config");
+    }
+    let float = |(name, array): (String, checkpoint::Array)| (name, array.dequantized());
+    (config, weights.into_iter().map(float).collect())
+}

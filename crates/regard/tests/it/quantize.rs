@@ -1,0 +1,86 @@
+//! `regard quantize` and `--storage`.
+
+use crate::program::{fails, folder, json, regard};
+use std::path::Path;
+
+fn quantize(model: &str, to: &str, out: &Path, more: &[&str]) -> serde_json::Value {
+    let out = out.to_str().unwrap();
+    json(&[&["quantize", model, "--to", to, "--out", out, "--json"], more].concat())
+}
+
+#[test]
+fn a_language_model_is_written_measured_and_read() {
+    let home = folder("quantize-language");
+    let size = |folder: &Path| std::fs::metadata(folder.join("model.safetensors")).unwrap().len();
+    let floats = home.join("floats");
+    let exported = regard(&["models", "export", "shakespeare", "--out", floats.to_str().unwrap()]);
+    assert_eq!(exported.code, 0, "{}", exported.err);
+    let model = floats.to_str().unwrap();
+    for (to, most_loss, most_size) in [("int8", 0.005, 0.27), ("int4", 0.06, 0.16)] {
+        let out = home.join(to);
+        let said = quantize(model, to, &out, &[]);
+        let quality = &said["quality"];
+        let loss = quality["loss"].as_f64().unwrap();
+        assert!(loss.abs() <= most_loss && loss != 0.0, "{said}");
+        assert!(quality["divergence"].as_f64().unwrap() > 0.0, "{said}");
+        assert!(quality["agreement"].as_f64().unwrap() > 0.9, "{said}");
+        let share = size(&out) as f64 / size(&floats) as f64;
+        assert!(share < most_size, "{to}: {share}");
+        // What was found is in the folder, and loading gives what quantising on load gives.
+        let config = std::fs::read(out.join("config.json")).unwrap();
+        let config: serde_json::Value = serde_json::from_slice(&config).unwrap();
+        assert_eq!(config["quantization_config"]["quality"], *quality);
+        let score = |args: &[&str]| json(&[&["score", "To be, or not", "--json"], args].concat());
+        let folder = out.to_str().unwrap();
+        let plain = score(&["--model", model]);
+        let written = score(&["--model", folder]);
+        assert_eq!(written, score(&["--model", model, "--storage", to]));
+        assert_ne!(written, plain);
+        // It cannot be trained, and the command that is named gives floats back.
+        fails(
+            &["train", "classify", "--data", "x.csv", "--from", folder],
+            &["is quantised", &format!("regard models export {folder} --out FLOATS")],
+        );
+        let again = home.join(format!("{to}-floats"));
+        let ran = regard(&["models", "export", folder, "--out", again.to_str().unwrap()]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert_eq!(size(&again), size(&floats));
+        let dequantized = score(&["--model", again.to_str().unwrap()]);
+        let near = |a: &serde_json::Value, b: &serde_json::Value| {
+            (a["logprob"].as_f64().unwrap() - b["logprob"].as_f64().unwrap()).abs() < 1.0
+        };
+        assert!(near(&dequantized, &written) && near(&plain, &written));
+    }
+}
+
+#[test]
+fn a_translator_is_measured_on_your_pairs() {
+    let home = folder("quantize-translator");
+    let pairs = home.join("pairs.tsv");
+    std::fs::write(&pairs, "They are watching.\tIls regardent.\nI am here.\tJe suis ici.\n")
+        .unwrap();
+    let out = home.join("int8");
+    let said = quantize("en-fr-bahdanau", "int8", &out, &["--data", pairs.to_str().unwrap()]);
+    assert_eq!(
+        (&said["quality"]["measure"], &said["quality"]["texts"]),
+        (&"bleu".into(), &2.into())
+    );
+    let model = out.to_str().unwrap();
+    let said = regard(&["translate", "They are watching.", "--model", model]);
+    assert_eq!((said.code, said.out.lines().next()), (0, Some("Ils regardent.")));
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let home = folder("quantize-refused");
+    let out = home.join("out");
+    let to = ["--to", "int8", "--out", out.to_str().unwrap()];
+    let with = |more: &[&'static str]| [more, &to].concat();
+    fails(&with(&["quantize", "stories"]), &["\"story\"", "text models and translators"]);
+    fails(&with(&["quantize", "en-fr-bahdanau", "--max-loss", "-1"]), &["--max-loss"]);
+    let empty = home.join("empty.txt");
+    std::fs::write(&empty, "\n").unwrap();
+    let data = ["quantize", "en-fr-bahdanau", "--data", empty.to_str().unwrap()];
+    fails(&[&data[..], &to].concat(), &["--data", "holds no text"]);
+    assert!(!out.exists());
+}
