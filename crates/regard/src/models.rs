@@ -96,6 +96,15 @@ pub static SHIPPED: &[BuiltInModel] = &[
             "tokenizer_config.json"),
     },
     BuiltInModel {
+        name: "genre",
+        about: "Bidirectional LSTM with attention pooling, genre of an English sentence from the web",
+        recipe: "ewt-genre",
+        task: "classify",
+        licence: "CC BY-SA 4.0; trained on Universal Dependencies, English Web Treebank",
+        files: files!("genre": "config.json" "model.safetensors" "tokenizer.json"
+            "tokenizer_config.json"),
+    },
+    BuiltInModel {
         name: "stories",
         about: "Answers questions about bAbI stories, with the sentences it attended to",
         recipe: "babi",

@@ -215,8 +215,10 @@ fn models_that_ship_are_measured() {
         let exported = at(&home, model);
         assert_eq!(regard(&["models", "export", model, "--out", &exported]).code, 0);
         let folder = json(&["eval", "--model", &exported, "--data", &data, "--json"]);
-        assert!(shipped[measure].is_f64(), "{shipped}");
-        assert_eq!(shipped[measure], folder[measure], "{model}");
+        let [shipped, folder] = [&shipped, &folder].map(|found| found[measure].as_f64().unwrap());
+        // A quantised model rounds activations too; in floating point only its weights are rounded.
+        let within = if model == "shakespeare" { 0.005 * folder } else { 0.0 };
+        assert!((shipped - folder).abs() <= within, "{model}: {shipped} {folder}");
     }
     let stories = file("story.txt", story);
     fails(&["eval", "--model", "stories", "--data", &stories], &["qa1_single-supporting-fact"]);

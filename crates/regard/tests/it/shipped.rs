@@ -12,6 +12,16 @@ fn words_are_labelled_by_the_model_that_ships() {
 }
 
 #[test]
+fn genres_are_told_by_the_model_that_ships() {
+    let genre = |text: &str| json(&["classify", text, "--json"])["label"].clone();
+    assert_eq!(genre("The food was great and the staff was very friendly."), "reviews");
+    assert_eq!(
+        genre("Please find attached the revised contract; call me with any questions."),
+        "email"
+    );
+}
+
+#[test]
 fn a_play_goes_on_by_the_model_that_ships() {
     let ask = ["generate", "ROMEO:", "--max-new-tokens", "300", "--seed", "7", "--json"];
     let text = json(&ask)["generated_text"].as_str().unwrap().to_string();
