@@ -19,13 +19,13 @@ of language models, cosine similarity of an encoder's text vectors, BLEU of tran
 that lose most keep a higher precision. A model that loses more than the bound is not written.
 
 Examples:
-  regard quantize en-fr --to int8 --out en-fr-int8                    # built-in sentences
-  regard quantize shakespeare --to int4 --out small --data plays.txt  # your text
-  regard quantize en-fr --to int8 --out en-fr-int8 --data pairs.tsv   # source, tab, translation
-  regard translate 'They are watching.' --model en-fr-int8
+  regard quantize en-fr-bahdanau --to int8 --out int8      # built-in model and sentences
+  regard quantize runs/plays --to int4 --out int4 --data plays.txt     # your run, your text
+  regard quantize runs/fr --to int8 --out fr8 --data pairs.tsv  # source, tab, translation
+  regard translate 'They are watching.' --model int8
 
 To quantise on load, without writing: --storage int8 with any command that opens a model. To get
-floating point back, for training or transformers: regard models export en-fr-int8 --out floats";
+floating point back, for training or transformers: regard models export int8 --out floats";
 
 /// Write a model with weights of 8 or 4 bits, after measuring its loss
 #[derive(Args)]

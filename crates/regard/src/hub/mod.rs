@@ -59,7 +59,7 @@ pub struct Hub {
     #[arg(long)]
     pub offline: bool,
     /// Quantise the weights of the model while it is loaded [default: as its files are]
-    #[arg(long, value_name = "TYPE", help_heading = "Options")]
+    #[arg(long, value_name = "TYPE", help_heading = "Weights")]
     pub storage: Option<Storage>,
 }
 

@@ -16,6 +16,10 @@ fn a_language_model_is_written_measured_and_read() {
     let exported = regard(&["models", "export", "shakespeare", "--out", floats.to_str().unwrap()]);
     assert_eq!(exported.code, 0, "{}", exported.err);
     let model = floats.to_str().unwrap();
+    let table = home.join("table.csv");
+    let row = |i: usize| format!("a text {i},{}\n", ["x", "y"][i % 2]);
+    let rows = "text,label\n".to_string() + &(0..30).map(row).collect::<String>();
+    std::fs::write(&table, rows).unwrap();
     for (to, most_loss, most_size) in [("int8", 0.005, 0.27), ("int4", 0.06, 0.16)] {
         let out = home.join(to);
         let said = quantize(model, to, &out, &[]);
@@ -38,7 +42,7 @@ fn a_language_model_is_written_measured_and_read() {
         assert_ne!(written, plain);
         // It cannot be trained, and the command that is named gives floats back.
         fails(
-            &["train", "classify", "--data", "x.csv", "--from", folder],
+            &["train", "classify", "--data", table.to_str().unwrap(), "--from", folder],
             &["is quantised", &format!("regard models export {folder} --out FLOATS")],
         );
         let again = home.join(format!("{to}-floats"));
@@ -77,7 +81,7 @@ fn what_cannot_be_done_is_refused() {
     let to = ["--to", "int8", "--out", out.to_str().unwrap()];
     let with = |more: &[&'static str]| [more, &to].concat();
     fails(&with(&["quantize", "stories"]), &["\"story\"", "text models and translators"]);
-    fails(&with(&["quantize", "en-fr-bahdanau", "--max-loss", "-1"]), &["--max-loss"]);
+    fails(&with(&["quantize", "en-fr-bahdanau", "--max-loss=-1"]), &["--max-loss"]);
     let empty = home.join("empty.txt");
     std::fs::write(&empty, "\n").unwrap();
     let data = ["quantize", "en-fr-bahdanau", "--data", empty.to_str().unwrap()];
