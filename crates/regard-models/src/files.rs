@@ -33,13 +33,7 @@ pub struct BuiltIn {
 
 impl<P: AsRef<Path> + ?Sized> From<&P> for ModelFiles {
     fn from(folder: &P) -> ModelFiles {
-        folder.as_ref().to_path_buf().into()
-    }
-}
-
-impl From<PathBuf> for ModelFiles {
-    fn from(folder: PathBuf) -> ModelFiles {
-        ModelFiles { place: Place::Folder(folder), storage: None }
+        ModelFiles { place: Place::Folder(folder.as_ref().to_path_buf()), storage: None }
     }
 }
 

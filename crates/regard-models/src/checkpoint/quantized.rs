@@ -152,7 +152,7 @@ pub(super) fn stacked(parts: &[&QuantizedWeight]) -> Option<QuantizedWeight> {
         let (matrix, turned) = part.matrix();
         matrix.bits() == first.bits() && matrix.shape()[1] == inputs && !turned
     };
-    if !parts.iter().all(|part| alike(part)) {
+    if !parts.iter().all(alike) {
         return None;
     }
     if let [one] = parts {

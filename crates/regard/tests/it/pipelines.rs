@@ -8,7 +8,7 @@ use serde_json::{Value, json as value};
 use std::path::Path;
 
 fn shipped(name: &str) -> ModelFiles {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name).into()
+    (&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)).into()
 }
 
 fn open(task: &str, model: &str) -> Box<dyn Opened> {
