@@ -1,5 +1,6 @@
 //! Pairs of a source and a target: sentences with their translations, texts with their summaries.
 
+mod header;
 mod languages;
 mod lines;
 mod parallel;

@@ -7,7 +7,7 @@ use super::super::reading::Reading;
 use super::super::roles::{self, Columns, Role, first_row};
 use super::super::table::{Row, Table, is_table};
 use super::super::{PartFiles, Request};
-use super::{Corpus, Kind, Pair, languages};
+use super::{Corpus, Kind, Pair, header, languages};
 use crate::data::Part;
 use crate::data::choose::name;
 use crate::data::propose::Wanted;
@@ -71,6 +71,10 @@ pub(super) fn read(
                     continue;
                 }
             };
+            if let Some(message) = header::unclear(&table, &columns, request, kind) {
+                findings.error("header", Place::whole(path), message);
+                continue;
+            }
             table.take_header(columns.header.is_some(), findings);
             table.take_nested(&columns.of.concat(), findings);
             let asked = [&request.columns.source, &request.columns.target];

@@ -354,3 +354,65 @@ fn other_parts_have_the_columns_of_the_training_part() {
         assert!(wanted.is_none_or(|wanted| told.contains(wanted)), "{valid}: {told}");
     }
 }
+
+/// A header in a language that is not known is no training pair.
+#[test]
+fn a_first_row_of_unknown_names_is_told() {
+    let texts: String =
+        (0..30).map(|i| format!("Das ist Satz {i}.\tThis is sentence {i}.\n")).collect();
+    let long: String = (0..30)
+        .map(|i| format!("Nummer {i} war heute sehr spät da,Nummer {i} zu spät\n"))
+        .collect();
+    let chinese: String =
+        (0..30).map(|i| format!("这是一个很长的句子{i}\tThis is sentence {i}.\n")).collect();
+    let words: String = (0..30).map(|i| format!("Wort{i}\tword{i}\n")).collect();
+    let turned: String = long
+        .lines()
+        .map(|line| line.split(',').rev().collect::<Vec<_>>().join(",") + "\n")
+        .collect();
+    for (task, name, text, wanted) in [
+        (
+            "translate",
+            "a.tsv",
+            format!("deutsch\tenglisch\n{texts}"),
+            Some("--source deutsch --target englisch"),
+        ),
+        (
+            "summarize",
+            "b.csv",
+            format!("Bericht,Kurze Fassung\n{long}"),
+            Some("--source Bericht --target 'Kurze Fassung'"),
+        ),
+        (
+            "summarize",
+            "c.csv",
+            format!("Kurzfassung,Bericht\n{turned}"),
+            Some("--source Bericht --target Kurzfassung"),
+        ),
+        ("translate", "d.tsv", format!("汉语\t英语\n{chinese}"), Some("--source 汉语")),
+        // Examples, and a dictionary.
+        ("translate", "e.tsv", format!("Hallo!\tHello!\n{texts}"), None),
+        ("translate", "f.tsv", texts.clone(), None),
+        ("translate", "g.tsv", format!("这是第一个很长的句子\tWell then\n{chinese}"), None),
+        ("translate", "h.tsv", format!("Haus\thouse\n{words}"), None),
+    ] {
+        let (import, told) = one(task, name, &text);
+        match wanted {
+            None => assert!(import.is_some() && !told.contains("error"), "{name}: {told}"),
+            Some(wanted) => {
+                assert!(import.is_none(), "{name}: {told}");
+                for part in ["error: header (1)", wanted, "--no-header"] {
+                    assert!(told.contains(part), "{name}: {part}: {told}");
+                }
+            }
+        }
+    }
+    let folder = Folder::new(&[("a.tsv", &format!("deutsch\tenglisch\n{texts}"))]);
+    let mut request = folder.request("translate", &["a.tsv"]);
+    (request.columns.source, request.columns.target) =
+        (Some("deutsch".into()), Some("englisch".into()));
+    assert_eq!(check(&request).0.unwrap().parts.iter().sum::<usize>(), 30);
+    let mut request = folder.request("translate", &["a.tsv"]);
+    request.header = Some(false);
+    assert_eq!(check(&request).0.unwrap().parts.iter().sum::<usize>(), 31);
+}
