@@ -3,17 +3,23 @@
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;
 use super::reading::{Reading, part_told};
-use super::{DataSize, Draft, PartFiles, Request, is_unspaced};
+use super::{DataSize, Draft, PartFiles, Request, files_of, is_unspaced};
 use crate::data::Part;
 use crate::data::stream::Lines;
 use crate::say;
+use flate2::bufread::MultiGzDecoder;
 use regard_models::{Result, checkpoint};
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use toml::{Table as Keys, Value};
 
-/// Ends of file names that are read from a folder.
+/// Ends of file names that are read from a folder, whatever they hold: bytes that are no text are
+/// problems of the file. Other files of a folder are read if they are text.
 const ENDS: [&str; 4] = ["txt", "text", "md", "rst"];
+/// Number of bytes by which a file is recognised as text.
+const GLIMPSE: u64 = 1 << 16;
 /// Fraction of the text that is held out for validation and, again, for the test.
 const SHARE: usize = 20;
 /// Smallest training part, in characters.
@@ -29,8 +35,13 @@ const ALPHABET: usize = 400;
 
 /// Reads the text files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
-    let is_text = |path: &Path| ENDS.contains(&super::table::end(path).as_str());
     let files = PartFiles::find(request, &is_text, findings)?;
+    for folder in request.data.iter().filter(|path| path.is_dir()) {
+        for file in files_of(folder, &|path| !is_text(path))? {
+            let message = "is not read: it is empty, or not UTF-8 text";
+            findings.warn("file not read", Place::whole(&file), message);
+        }
+    }
     let mut text = |part: Part| -> Result<Vec<String>> {
         files.of(part).iter().map(|path| lines(path, findings)).collect()
     };
@@ -125,6 +136,26 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let (task, write, reading) = ("generate", Box::new(write), Reading::of("text"));
     let draft = Draft::new(task, summary, parts, write);
     Ok(Some(Draft { size, keys, files, reading, test: given_test, ..draft }))
+}
+
+/// Whether a file of a folder is read: by its name, or because its first bytes are UTF-8 without NUL.
+fn is_text(path: &Path) -> bool {
+    if ENDS.contains(&super::table::end(path).as_str()) {
+        return true;
+    }
+    // Not by `stream::open`, which notes the file as one of the data.
+    let Ok(file) = File::open(path) else { return true };
+    let mut first = vec![];
+    let read = match path.extension().is_some_and(|end| end == "gz") {
+        true => MultiGzDecoder::new(BufReader::new(file)).take(GLIMPSE).read_to_end(&mut first),
+        false => file.take(GLIMPSE).read_to_end(&mut first),
+    };
+    // A character may be cut at the end of the first bytes.
+    let is_utf8 = match std::str::from_utf8(&first) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none() && first.len() as u64 == GLIMPSE,
+    };
+    read.is_ok() && !first.is_empty() && is_utf8 && !first.contains(&0)
 }
 
 /// Sentence about the sizes of the parts: held out are the ends of the files.
@@ -239,5 +270,34 @@ mod tests {
         assert!(import.is_none());
         assert!(told.contains("line 2: not UTF-8") && told.contains("needs at least"), "{told}");
         assert!(check("c.txt", b"\n").1.contains("has no text"));
+    }
+
+    /// The end of a name does not say whether a file is text.
+    #[test]
+    fn all_texts_of_a_folder_are_read() {
+        let folder = std::env::temp_dir().join(format!("regard-texts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut request = Request::new("generate");
+        request.data = vec![folder.clone()];
+        std::fs::write(folder.join("picture.bin"), b"\x89PNG\0\0").unwrap();
+        let error = import::read(&request).err().unwrap().to_string();
+        let wanted = "has no file that this task reads; it holds picture.bin";
+        assert!(error.contains(wanted), "{error}");
+        std::fs::write(folder.join("latin"), b"caf\xe9 au lait\n").unwrap();
+        let text: String = (0..400).map(|i| format!("Dies ist Zeile {i}, schön.\n")).collect();
+        for (count, name) in ["b.log", "a.md", "noext"].into_iter().enumerate() {
+            std::fs::write(folder.join(name), &text).unwrap();
+            let (import, findings) = import::read(&request).unwrap();
+            let told = findings.text();
+            let import = import.unwrap_or_else(|| panic!("{told}"));
+            let read = import.parts.iter().sum::<usize>();
+            assert_eq!(read, (count + 1) * text.chars().count(), "{name}");
+            assert!(told.contains("warning: file not read (2)"), "{told}");
+            assert!(told.contains("picture.bin: is not read: it is empty, or not"), "{told}");
+        }
+        let (import, _) = import::read(&request).unwrap();
+        let summary = import.unwrap().summary.join("\n");
+        assert!(summary.contains("files: a.md, b.log, noext"), "{summary}");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -109,14 +109,7 @@ impl PartFiles {
         let is_held_out = !(valid.is_empty() && test.is_empty());
         if train.is_empty() && !(evaluates && is_held_out) {
             if files.is_empty() || is_held_out {
-                let names: Vec<String> = files.iter().map(|file| stem(file)).collect();
-                return Err(Error::file(
-                    path,
-                    format!(
-                        "need files named train.*, valid.* and test.* that this task reads; found {}",
-                        if names.is_empty() { "none".into() } else { say::list(&names, 8) }
-                    ),
-                ));
+                return Err(Error::file(path, no_training(path, &files)?));
             }
             return Ok([files, vec![], vec![]]);
         }
@@ -128,6 +121,19 @@ impl PartFiles {
     pub fn held_out(&self) -> parts::HeldOut {
         parts::HeldOut { valid: self.valid.is_empty(), test: self.test.is_empty() }
     }
+}
+
+/// Message for a folder without files to train on. `files` are those that the task reads.
+fn no_training(folder: &Path, files: &[PathBuf]) -> Result<String> {
+    let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if !files.is_empty() {
+        let names: Vec<String> = files.iter().map(name).collect();
+        let found = say::list(&names, 8);
+        return Ok(format!("need a file named train.* beside those of other parts; found {found}"));
+    }
+    let all: Vec<String> = files_of(folder, &|_| true)?.iter().map(name).collect();
+    let found = if all.is_empty() { "no files".into() } else { say::list(&all, 8) };
+    Ok(format!("has no file that this task reads; it holds {found}"))
 }
 
 /// Notes the files of a folder that are in no part. `evaluates` is whether a model is evaluated:
