@@ -17,7 +17,8 @@ pub enum Separator {
     /// As [`Separator::Comma`] with semicolons, as spreadsheets write them where the comma is the
     /// decimal mark.
     Semicolon,
-    /// As [`Separator::Comma`] with another character, which the first line of a file names.
+    /// As [`Separator::Comma`] with another character, which the first line of a file names or its
+    /// rows show.
     Other(char),
 }
 

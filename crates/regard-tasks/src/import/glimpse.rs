@@ -1,12 +1,17 @@
 //! First bytes of a file, from which its encoding and the separator of its columns are guessed.
 
-use crate::data::columns::Separator;
+use crate::data::columns::{Separator, row};
+use crate::data::stream::Lines;
 use regard_models::{Error, Result};
 use std::io::{BufRead, Cursor, Read};
 use std::path::Path;
 
 /// Number of bytes from which the separator and the encoding are guessed.
 const GLIMPSE: usize = 1 << 16;
+
+/// Separators of CSV files besides comma and semicolon, and the number of rows that must fit.
+const RARE: [char; 2] = ['\t', '|'];
+const ROWS: usize = 50;
 
 /// Reader that gives the first bytes again.
 pub(super) type Again<R> = std::io::Chain<Cursor<Vec<u8>>, R>;
@@ -87,23 +92,82 @@ pub(super) fn named(first: &[u8]) -> Option<Result<Separator, String>> {
     })
 }
 
-/// Separator of a CSV file: a comma or, as spreadsheets in many countries write it, a semicolon.
-/// `like` is that of the training file, which is used if the first line has it.
+/// Separator of a CSV file: a comma or, as spreadsheets in many countries write it, a semicolon; if
+/// the first line has neither, a tab or a `|` that divides all rows alike. `like` is that of the
+/// training file, which is used if the first line has it.
 pub(super) fn comma(glimpse: &[u8], like: Option<char>) -> Separator {
     let first = glimpse.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let (mut quoted, mut commas, mut semicolons) = (false, 0, 0);
+    let mut quoted = false;
+    let mut bare = vec![];
     for byte in first {
         match byte {
             b'"' => quoted = !quoted,
-            b',' if !quoted => commas += 1,
-            b';' if !quoted => semicolons += 1,
+            _ if !quoted => bare.push(*byte),
             _ => {}
         }
     }
-    let semicolon = match like {
-        Some(';') if semicolons > 0 => true,
-        Some(',') if commas > 0 => false,
-        _ => semicolons > commas,
+    let bare = String::from_utf8_lossy(&bare);
+    let [commas, semicolons] = [',', ';'].map(|mark| bare.matches(mark).count());
+    match like {
+        Some(';') if semicolons > 0 => Separator::Semicolon,
+        Some(',') if commas > 0 => Separator::Comma,
+        Some(other) if ![',', ';'].contains(&other) && bare.contains(other) => {
+            Separator::Other(other)
+        }
+        _ if semicolons > commas => Separator::Semicolon,
+        _ if commas > 0 => Separator::Comma,
+        _ => {
+            let other = RARE.into_iter().find(|mark| is_between(glimpse, *mark));
+            other.map_or(Separator::Comma, Separator::Other)
+        }
+    }
+}
+
+/// Whether a mark divides all of the first rows into the same number of columns, two or more.
+fn is_between(glimpse: &[u8], mark: char) -> bool {
+    // The last line may be cut.
+    let whole = match glimpse.len() < GLIMPSE {
+        true => glimpse,
+        false => &glimpse[..glimpse.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)],
     };
-    if semicolon { Separator::Semicolon } else { Separator::Comma }
+    let mut lines = Lines::new(whole, "");
+    let mut width = None;
+    for _ in 0..ROWS {
+        match row(&mut lines, Separator::Other(mark)) {
+            Ok(Some(cells)) if cells.len() != *width.get_or_insert(cells.len()) => return false,
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            // The rest of a text in quotation marks may be cut off too.
+            Err(_) if glimpse.len() == GLIMPSE => break,
+            Err(_) => return false,
+        }
+    }
+    width.is_some_and(|width| width > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_separators_divide_all_rows_alike() {
+        for (text, like, wanted) in [
+            ("text|label\na, b|x\n\"c|d\ne\"|y\n", None, Separator::Other('|')),
+            ("text\tlabel\na, b|c\tx\n", None, Separator::Other('\t')),
+            ("text|label\na|b|c\n", None, Separator::Comma),
+            ("text\na|b\n", None, Separator::Comma),
+            ("a|b,c|d\n", None, Separator::Comma),
+            ("a|b;c|d\n", None, Separator::Semicolon),
+            ("a, b|x\n", Some('|'), Separator::Other('|')),
+            ("a, b\n", Some('|'), Separator::Comma),
+            ("\"a|b\",c\n", Some('|'), Separator::Comma),
+            ("", None, Separator::Comma),
+        ] {
+            assert_eq!(comma(text.as_bytes(), like), wanted, "{text:?}");
+        }
+        // The last row is cut where the glimpse ends.
+        let mut long = "one text|label\n".repeat(GLIMPSE / 14).into_bytes();
+        long.truncate(GLIMPSE);
+        assert_eq!(comma(&long, None), Separator::Other('|'));
+    }
 }

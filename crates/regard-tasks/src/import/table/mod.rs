@@ -98,6 +98,26 @@ pub(crate) fn is_table(path: &Path) -> bool {
     ENDS.contains(&end(path).as_str())
 }
 
+/// Name of a separator in messages.
+fn mark_name(separator: char) -> String {
+    match separator {
+        ',' => "comma".to_string(),
+        ';' => "semicolon".to_string(),
+        '\t' => "tab".to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Notes that a CSV file is read with a separator that it does not name and training did not use.
+fn note_rare(between: Separator, like: Option<char>, path: &Path, findings: &mut Findings) {
+    if let Separator::Other(mark) = between
+        && like != Some(mark)
+    {
+        let message = format!("its columns are read as separated by a {}", mark_name(mark));
+        findings.warn("separator", Place::whole(path), message);
+    }
+}
+
 impl Table {
     /// Reads a table, whose type is the end of its name. Rows that cannot be read are noted in
     /// `findings` and left out. `like` is the separator of the training file.
@@ -129,7 +149,11 @@ impl Table {
         let table = match kind {
             "csv" => {
                 let between = match named(&first) {
-                    None => comma(&first, like),
+                    None => {
+                        let between = comma(&first, like);
+                        note_rare(between, like, path, findings);
+                        between
+                    }
                     Some(Ok(between)) => between,
                     Some(Err(found)) => {
                         let message = format!(
@@ -212,12 +236,7 @@ impl Table {
             self.rows.pop_front();
         }
         let path = self.path.clone();
-        let mark = self.separator.map(|separator| match separator {
-            ',' => "comma".to_string(),
-            ';' => "semicolon".to_string(),
-            '\t' => "tab".to_string(),
-            other => format!("{other:?}"),
-        });
+        let mark = self.separator.map(mark_name);
         self.rows.retain(|row| {
             let found = row.cells.len();
             if found == width {

@@ -37,6 +37,19 @@ fn all_kinds_of_tables_hold_the_same_rows() {
 }
 
 #[test]
+fn tabs_and_bars_in_a_csv_are_found_and_said() {
+    for (text, said) in [
+        ("text|label\na, b|x\nc|y\n", "separated by a '|'"),
+        ("text\tlabel\n\"a, b\"\tx\nc\ty\n", "separated by a tab"),
+    ] {
+        let (rows, told) = read("a.csv", text.as_bytes());
+        let cells: Vec<Vec<String>> = rows.into_iter().map(|(_, cells)| cells).collect();
+        assert_eq!(cells, [["a, b", "x"], ["c", "y"]], "{text:?}");
+        assert!(told.contains("warning: separator (1)") && told.contains(said), "{told}");
+    }
+}
+
+#[test]
 fn every_bad_row_is_noted_with_its_line_and_the_others_are_read() {
     let csv = b"text,label\nfine,x\ntoo,many,y\nbad \xff byte,x\nshort\n\"q\"uote,x\nlast,y\n";
     let (rows, told) = read("a.csv", csv);
