@@ -26,6 +26,8 @@ const ENDS: [&str; 10] =
 const LONG: usize = 200;
 /// Number of words above which labels that are mostly different must be words.
 const ENOUGH: usize = 20;
+/// Most labels of a file whose columns look swapped.
+const FEW: usize = 50;
 /// Label of a word outside all entities.
 const OUTSIDE: &str = "O";
 
@@ -94,6 +96,11 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         let notes = columns.into_iter().chain(files.chosen.map(part_told)).collect();
         let draft = whole(items, like, notes, findings);
         return Ok(Some(Draft { chosen: files.chosen, ..draft }));
+    }
+    if let Some(message) = swapped(&all[0], &reading) {
+        // What follows from it, such as too few different sentences, is not told.
+        findings.error("swapped columns", first.place(), message);
+        return Ok(None);
     }
     check_labels(&all[0], findings);
     let (held, given_test) = (files.held_out(), files.test.clone());
@@ -209,6 +216,31 @@ fn named(labels: &[(&str, usize)]) -> String {
     let one =
         |(name, count): &(&str, usize)| format!("{} {}", say::short(name, 30), say::count(*count));
     say::list_in_line(&labels.iter().map(one).collect::<Vec<_>>())
+}
+
+/// Message if the words are few and repeated as labels are, and the labels as many as words are.
+fn swapped(train: &[Item], reading: &Reading) -> Option<String> {
+    let number = |role: &str| reading.columns.get(role)?.first()?.number;
+    let (word, label) = (number("text")?, number("label")?);
+    let mut forms: BTreeMap<&str, usize> = BTreeMap::new();
+    for word in train.iter().flat_map(|item| &item.sentence.words) {
+        *forms.entry(&word.form).or_default() += 1;
+    }
+    let labels = counts(train);
+    let words: usize = forms.values().sum();
+    let are_few = forms.len() <= FEW && forms.values().all(|count| *count > 1);
+    (words >= ENOUGH && are_few && labels.len() > 2 * forms.len()).then(|| {
+        let [form, other] = [forms.keys().next(), labels.first().map(|(name, _)| name)]
+            .map(|text| say::short(text.unwrap_or(&""), 40));
+        format!(
+            "{} of {} have {} different labels, such as {other:?}: that looks like words, and the \
+             words, such as {form:?}, like labels. If the columns are swapped, --text {label} \
+             --label {word}",
+            say::many(words, "word"),
+            say::many(forms.len(), "kind"),
+            say::count(labels.len())
+        )
+    })
 }
 
 /// Checks that the labels are labels, and more than one.

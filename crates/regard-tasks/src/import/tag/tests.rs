@@ -225,3 +225,23 @@ fn comments_before_sentences_are_no_words() {
         1
     );
 }
+
+/// Without this, the tags of all sentences are the same "words": there seems to be one sentence.
+#[test]
+fn a_tag_before_its_word_is_told_with_the_flags_that_help() {
+    let text = lines(|_, w, t| format!("{t}\t{w}"));
+    let (import, told) = check("a.conll", &text);
+    assert!(import.is_none());
+    assert!(told.contains("--text 2 --label 1") && told.contains("\"B-LOC\""), "{told}");
+    assert!(told.contains("error: swapped columns (1)") && !told.contains("too few"), "{told}");
+    let import = with_file("a.conll", text.as_bytes(), |path| {
+        let mut request = Request::new("tag");
+        request.data = vec![path.to_path_buf()];
+        (request.columns.text, request.columns.label) = (Some("2".into()), Some("1".into()));
+        import::read(&request).unwrap().0
+    });
+    assert_eq!(import.unwrap().parts, [16, 2, 2]);
+    // Few words that are repeated, with fewer labels, are words.
+    let few = lines(|n, _, t| format!("w{n}\t{t}"));
+    assert!(!check("b.conll", &few).1.contains("swapped"));
+}
