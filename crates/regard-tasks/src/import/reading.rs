@@ -57,7 +57,29 @@ pub struct Column {
     pub name: Option<String>,
     /// Its number from 1; `None` for a key of JSON objects, which have no order.
     pub number: Option<usize>,
+    /// How its numbers were scaled; `None` if they are taken as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Scale>,
 }
+
+/// Scale of the numbers of a column: (x − mean) / deviation.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Scale {
+    /// Mean of the training table.
+    pub mean: f64,
+    /// Standard deviation of the training table.
+    pub deviation: f64,
+}
+
+impl PartialEq for Scale {
+    fn eq(&self, other: &Scale) -> bool {
+        let bits = |scale: &Scale| [scale.mean.to_bits(), scale.deviation.to_bits()];
+        bits(self) == bits(other)
+    }
+}
+
+impl Eq for Scale {}
 
 impl Reading {
     /// Creates the description of files of a kind without columns.
@@ -86,6 +108,7 @@ impl Reading {
         let column = |at: &usize| Column {
             name: names.map(|names| names[*at].trim_start_matches('\u{feff}').trim().to_string()),
             number: (!is_json).then_some(at + 1),
+            scale: None,
         };
         self.columns.insert(role.into(), at.iter().map(column).collect());
         self

@@ -2,7 +2,7 @@
 
 use super::edges::{self, Edges};
 use super::nodes::{self, Chosen, ID, Nodes, PART};
-use super::{FILES, IDS, tables, write_all};
+use super::{FILES, IDS, scale, tables, write_all};
 use crate::data::choose::name;
 use crate::data::stream::Lines;
 use crate::data::{GraphData, Part};
@@ -100,6 +100,7 @@ fn both(
         Purpose::Train => return Ok(Some((nodes, edges))),
     };
     if !nodes.features.is_empty() {
+        scale::apply(&mut nodes, &import.reading, findings);
         return Ok(Some((nodes, edges)));
     }
     let numbers = ids(&import.folder.join(IDS))?;

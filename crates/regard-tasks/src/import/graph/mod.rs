@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `nodes` | the table of nodes: ids, labels, parts, features |
 //! | `edges` | the table of edges |
+//! | `scale` | features of large numbers, which are scaled |
 //! | `like` | tables that are read as those of a trained run, to evaluate or to predict |
 
 mod edges;
 mod like;
 mod nodes;
+mod scale;
 
 use super::findings::{Findings, Place};
 use super::parts::{self, HeldOut};
@@ -24,7 +26,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use toml::{Table as Keys, Value};
 
-/// Magnitude of a feature above which training may not converge.
+/// Magnitude of a feature of edges above which training may not converge.
 const LARGE: f32 = 100.0;
 /// Number of labelled nodes above which labels that are mostly different must be something else.
 const ENOUGH: usize = 20;
@@ -52,7 +54,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         return Ok(None);
     };
     isolated(&nodes, &edges, findings);
-    large_features(&nodes, findings);
+    let normalize = is_words(&nodes);
+    let scaled = if normalize { None } else { scale::fit(&mut nodes) };
     let held = divide(&mut nodes, request.seed);
     let count = |part: Part| nodes.all.iter().filter(|node| node.part == Some(part)).count();
     let sizes = [Part::Train, Part::Valid, Part::Test].map(count);
@@ -63,11 +66,11 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     if nodes.features.is_empty() {
         summary.push("no features: each node has one of its own".into());
     }
-    let normalize = is_words(&nodes);
     if normalize {
         summary
             .push("features look like counts of words: scaled to a sum of 1 for each node".into());
     }
+    summary.extend(scaled);
     summary.push(labels_told(&labels, unlabelled));
     summary.push(format!("labels: {}", split_line(sizes, held, request.seed)));
     if findings.skipped() > 0 {
@@ -187,20 +190,6 @@ fn isolated(nodes: &Nodes, edges: &Edges, findings: &mut Findings) {
     for node in nodes.all.iter().zip(seen).filter(|(_, seen)| !seen).map(|(node, _)| node) {
         let message = format!("node {:?} has no edges", say::short(&node.id, 40));
         findings.warn("isolated node", Place::line(&nodes.path, node.line), message);
-    }
-}
-
-/// Notes feature columns with large values.
-fn large_features(nodes: &Nodes, findings: &mut Findings) {
-    if is_words(nodes) {
-        return;
-    }
-    let mut most: Vec<f32> = vec![0.0; nodes.features.len()];
-    for (column, value) in nodes.all.iter().flat_map(|node| &node.features) {
-        most[*column as usize] = most[*column as usize].max(value.abs());
-    }
-    for (column, most) in nodes.features.iter().zip(most) {
-        large(column, most, &nodes.path, findings);
     }
 }
 

@@ -164,7 +164,6 @@ fn defects_are_named_with_their_lines() {
             "nodes.csv: line 46: the label \"solo\" has one example",
             "nodes.csv: line 46: node \"q3\" has no edges",
             "nodes.csv: line 47: column 'x' is \"z\", need a number",
-            "column 'x' has values up to 500",
             "edges.csv: line 42: an edge of \"p1\" to itself",
             "edges.csv: line 43: is the edge of line 2",
             "edges.csv: line 44: there is no node \"who\"",
@@ -277,4 +276,57 @@ fn a_column_named_part_is_not_read_to_predict() {
         let told = import::read(&request).unwrap().1.text();
         assert!(told.contains("the part is \"chapter 3\""), "{told}");
     });
+}
+
+/// Ages beside numbers around 0 are scaled, in other tables by the numbers of training.
+#[test]
+fn features_of_large_numbers_are_scaled() {
+    let (nodes, edges) = papers();
+    let with_age = |line: &str| match line.split_once(',') {
+        Some((id, rest)) if id.starts_with('p') && id != "paper" => {
+            let number: usize = id[1..].parse().unwrap();
+            format!("{id},{rest},{},7\n", 30 + 20 * (number % 2))
+        }
+        _ => format!("{line},age,seven\n"),
+    };
+    let text: String = nodes.lines().map(with_age).collect();
+    with_tables("scale", &text, &edges, |folder| {
+        let (import, told) = check(folder);
+        let import = import.unwrap_or_else(|| panic!("{told}"));
+        let said = import.summary.join("\n");
+        assert!(said.contains("features: age scaled by mean 40.0, deviation 10.0;"), "{said}");
+        assert!(!said.contains("x scaled") && !said.contains("y scaled"), "{said}");
+        let out = folder.join("run/data");
+        import.write(&out).unwrap();
+        let graph = GraphData::read(&out.join("nodes.tsv"), &out.join("edges.tsv")).unwrap();
+        assert_eq!(graph.features[5], [(0, 0.625), (1, 2.0), (2, 1.0), (3, 1.0)]);
+        assert_eq!(graph.features[0], [(2, -1.0), (3, 1.0)]);
+        let trained = import::TrainedImport::of_run(&folder.join("run")).unwrap().unwrap();
+        let scales: Vec<bool> =
+            trained.reading.columns["features"].iter().map(|c| c.scale.is_some()).collect();
+        assert_eq!(scales, [false, false, true, true]);
+        // All are of one age now: their own mean would make it 0.
+        std::fs::write(folder.join("nodes.csv"), text.replace(",30,7\n", ",50,7\n")).unwrap();
+        let mut request = Request::new("classify-graph");
+        request.data = vec![folder.join("nodes.csv")];
+        request.edges = Some(folder.join("edges.csv"));
+        request.purpose = import::Purpose::Predict(trained.clone());
+        let (found, findings) = import::read_tables(&request).unwrap();
+        let found = found.unwrap_or_else(|| panic!("{}", findings.text()));
+        assert_eq!(found.network.features[0], [(2, 1.0), (3, 1.0)]);
+        request.purpose = import::Purpose::Evaluate(trained);
+        let again = folder.join("again");
+        import::read(&request).unwrap().0.unwrap().write(&again).unwrap();
+        let graph = GraphData::read(&again.join("nodes.tsv"), &again.join("edges.tsv")).unwrap();
+        assert_eq!(graph.features[0], [(2, 1.0), (3, 1.0)]);
+    });
+}
+
+/// Records of runs from before features were scaled have no scales.
+#[test]
+fn records_without_scales_are_read() {
+    let text = "{\"columns\": {\"features\": [{\"name\": \"x\", \"number\": 3}]}}";
+    let reading: import::Reading = serde_json::from_str(text).unwrap();
+    assert_eq!(reading.columns["features"][0].scale, None);
+    assert!(!serde_json::to_string(&reading).unwrap().contains("scale"));
 }

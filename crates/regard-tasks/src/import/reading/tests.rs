@@ -110,7 +110,7 @@ fn unknown_labels_are_an_error_or_left_out() {
 #[test]
 fn numbers_stay_numbers() {
     let run = without_header();
-    assert_eq!(run.reading.columns["text"][0], Column { name: None, number: Some(2) });
+    assert_eq!(run.reading.columns["text"][0], Column { name: None, number: Some(2), scale: None });
     let (count, _) = evaluated(&run, ("a.tsv", "7\tJa\tgut\n"), |_| {}).unwrap();
     assert_eq!(count, 1);
     let error = evaluated(&run, ("b.tsv", "Ja\tgut\n"), |_| {}).unwrap_err();
