@@ -186,6 +186,28 @@ impl ResolvedModel {
     }
 }
 
+/// Returns the files of a model, to be quantised on load if --storage asks for it.
+///
+/// # Errors
+/// If the model is quantised to another number of bits already.
+pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
+    let files = train::files(found.files())?;
+    let Some(bits) = hub.bits() else { return Ok(files) };
+    let config = files.config()?;
+    let has = config.get("quantization_config").map(|config| config["bits"].as_u64());
+    match has {
+        Some(has) if has != Some(u64::from(bits.bits())) => {
+            let place = files.place().display();
+            bail!(
+                "--storage {}: {place} is quantised already; to convert it to floating point first: \
+                 regard models export {place} --out FLOATS",
+                bits.name()
+            )
+        }
+        _ => Ok(files.stored_in(Some(bits))),
+    }
+}
+
 /// Folder of a model.
 pub struct Folder {
     /// Path of the folder.
@@ -386,7 +408,7 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 pub fn open<P: Pipeline>(asked: Option<&str>, hub: &Hub) -> Result<P> {
     let row = row(P::TASK);
     let found = resolve_for(row, asked, hub)?;
-    P::open(found.files().stored_in(hub.bits()))
+    P::open(stored(&found, hub)?)
         .map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
 }
 
@@ -438,7 +460,7 @@ pub enum Answering {
 /// Opens a question-answering model by name, folder or Hub id.
 pub fn answering(asked: Option<&str>, hub: &Hub) -> Result<Answering> {
     let found = resolve_for(row(StoryAnswerer::TASK), asked, hub)?;
-    let files = train::files(found.files().stored_in(hub.bits()))?;
+    let files = stored(&found, hub)?;
     if zoo::is::<dyn StoryModel>(&files.config()?) {
         return Ok(Answering::Story(StoryAnswerer::open(files)?));
     }
@@ -462,7 +484,7 @@ pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<
         _ => resolve_for(row(Pointer::TASK), asked, hub)?,
     };
     let row = row(Pointer::TASK);
-    let opened = Pointer::open(found.files().stored_in(hub.bits()));
+    let opened = Pointer::open(stored(&found, hub)?);
     opened.map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
 }
 

@@ -105,6 +105,11 @@ impl Array {
         self.quantized.is_some()
     }
 
+    /// Returns the number of bits of a quantised weight.
+    pub fn quantized_bits(&self) -> Option<Bits> {
+        self.quantized.as_ref().map(QuantizedWeight::bits)
+    }
+
     /// Returns the array in floating point, if it is a quantised weight; others as they are.
     pub fn dequantized(self) -> Array {
         match &self.quantized {

@@ -99,26 +99,23 @@ impl<'a> Binder<'a> {
 
     /// Quantises a matrix of which each row, or each column, has its scale, if this is asked for.
     pub(super) fn quantize_weight(&self, name: &str, weight: &mut Weight, by: Outputs) {
+        let [rows, width] = weight.dims();
+        // Small matrices take no time and little memory.
+        if weight.as_quantized().is_some() || rows.min(width) < LEAST_SIDE {
+            return;
+        }
         let bits = match &self.way {
             Way::Read { bits, .. } => *bits,
             Way::Quantize(Quantize { bits }) => bits(&format!("{}{name}", self.prefix)),
             Way::Compare(_) | Way::Write(_) => None,
         };
         let Some(mut bits) = bits else { return };
-        if weight.as_quantized().is_some() {
-            return;
-        }
         if by == Outputs::Rows {
             // Tables of embeddings lose more in 4 bits than they save.
             bits = Bits::Int8;
         }
         let values = weight.val();
         let values = if by == Outputs::Rows { values } else { values.transpose() };
-        let [outputs, inputs] = values.dims();
-        // Small matrices take no time and little memory.
-        if outputs < LEAST_SIDE || inputs < LEAST_SIDE {
-            return;
-        }
         // A value that is not finite stays, and is reported where the weights are used.
         if let Ok(matrix) = QuantizedWeight::of_rows(bits, values) {
             let matrix = if by == Outputs::Rows { matrix } else { matrix.transpose() };

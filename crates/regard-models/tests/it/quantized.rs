@@ -87,7 +87,11 @@ fn every_family_is_quantised_and_comes_back_from_its_file() {
             let saved = model.config();
             checkpoint::write(&folder.0, &saved, &after, Precision::Single).unwrap();
             let again = zoo::open::<dyn Network>(&folder.0, &Device::flex()).unwrap();
-            assert_eq!(again.weights(), after, "{case}");
+            let reread = again.weights();
+            assert_eq!(reread, after, "{case}");
+            for (name, array) in &reread {
+                assert_eq!(array.quantized_bits(), after[name].quantized_bits(), "{case} {name}");
+            }
             // On a device that trains, the values are floats.
             let trained = zoo::open::<dyn Network>(&folder.0, &Device::flex().autodiff()).unwrap();
             assert_eq!(trained.weights(), after, "{case}");
@@ -152,25 +156,35 @@ fn a_quantised_translator_decodes_step_by_step() {
     assert!(error > 0.0 && error < 0.05, "{error}");
 }
 
-/// What does not fit is an error that names the tensor.
+/// What does not fit is an error that names the tensor and what is wrong with it.
 #[test]
 fn a_broken_file_is_refused() {
-    let config = &configs()[0];
-    let mut model = zoo::create::<dyn Network>(config, 1, &Device::flex()).unwrap();
+    let mut model = zoo::create::<dyn Network>(&configs()[0], 1, &Device::flex()).unwrap();
     model.quantize(&|_| Some(Bits::Int8));
     let folder = Folder::new("broken");
     checkpoint::write(&folder.0, &model.config(), &model.weights(), Precision::Single).unwrap();
     let path = folder.0.join(checkpoint::WEIGHTS);
     let bytes = fs::read(&path).unwrap();
-    // Every scale becomes NaN, or every value −128.
     let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize + 8;
-    for (mark, what) in [(0xffu8, "scale"), (0x80, "-128")] {
+    let entries: Value = serde_json::from_slice(&bytes[8..header]).unwrap();
+    let name = "bert.encoder.layer.0.output.dense.weight";
+    let place = |tensor: &str| {
+        let at = |i: usize| entries[tensor]["data_offsets"][i].as_u64().unwrap() as usize;
+        header + at(0)..header + at(1)
+    };
+    let scale = format!("{name}_scale");
+    for (tensor, value, what) in [
+        (name, &[0x80u8][..], "-128"),
+        (&scale, &f32::NAN.to_le_bytes(), "a scale of int8 is NaN"),
+        (&scale, &(-1f32).to_le_bytes(), "a scale of int8 is -1"),
+    ] {
         let mut broken = bytes.clone();
-        broken[header..].fill(mark);
+        broken[place(tensor)][..value.len()].copy_from_slice(value);
         fs::write(&path, &broken).unwrap();
         let Err(error) = zoo::open::<dyn Network>(&folder.0, &Device::flex()) else {
             panic!("{what}: it was loaded")
         };
-        assert!(error.to_string().contains("model.safetensors"), "{error}");
+        let error = error.to_string();
+        assert!(error.contains(name) && error.contains(what), "{what}: {error}");
     }
 }

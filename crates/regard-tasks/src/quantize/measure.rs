@@ -74,7 +74,6 @@ pub(super) struct TextSubject {
     causal: bool,
     /// Pieces of the texts.
     pieces: Vec<Encoding>,
-    texts: usize,
     /// Negative log-likelihood of the sample by the original, for causal models.
     nats: f64,
     /// Hidden states of the original, piece by piece, for encoders.
@@ -92,9 +91,11 @@ impl TextSubject {
             true => running(&tokenizer, sample, longest)?,
             false => separate(&tokenizer, sample, longest)?,
         };
-        let texts = sample.examples.len();
+        check_vocabulary(&tokenizer, sample)?;
+        let ids: Vec<u32> = pieces.iter().flat_map(|piece| piece.ids.iter().copied()).collect();
+        check_known(&tokenizer, &ids, sample)?;
         let mut subject =
-            TextSubject { files: files.clone(), causal, pieces, texts, nats: 0.0, hidden: vec![] };
+            TextSubject { files: files.clone(), causal, pieces, nats: 0.0, hidden: vec![] };
         if causal {
             for piece in &subject.pieces {
                 subject.nats += nats(&log_probabilities(&*model, piece)?, piece);
@@ -148,7 +149,8 @@ impl TextSubject {
             divergence: original.map(|_| divergence / count as f64),
             tokens: None,
             agreement: original.map(|_| same as f64 / count as f64),
-            texts: self.texts,
+            texts: None,
+            measured_tokens: Some(count),
         })
     }
 
@@ -178,7 +180,8 @@ impl TextSubject {
             divergence: None,
             tokens: Some(of_tokens / self.pieces.len() as f64),
             agreement: (labels > 0).then(|| same as f64 / labels as f64),
-            texts: self.texts,
+            texts: Some(self.pieces.len()),
+            measured_tokens: Some(self.pieces.iter().map(|piece| piece.ids.len()).sum()),
         })
     }
 }
@@ -302,8 +305,45 @@ pub(super) struct PairSubject {
 /// Most sentences that are translated.
 const MOST_SENTENCES: usize = 500;
 
-/// Largest share of unknown tokens in a sample that a translator can be measured on.
+/// Largest share of unknown tokens in a sample that a model can be measured on.
 const MOST_UNKNOWN: f64 = 0.2;
+
+/// Smallest BLEU of a translator that a loss can be measured from.
+const LEAST_BLEU: f64 = 5.0;
+
+/// Refuses a sample that the model cannot read.
+fn check_known(tokenizer: &Tokenizer, ids: &[u32], sample: &Sample) -> Result<()> {
+    let unknown = tokenizer.special().unk;
+    let count = ids.iter().filter(|id| Some(**id) == unknown).count();
+    match count as f64 > MOST_UNKNOWN * ids.len() as f64 {
+        false => Ok(()),
+        true => Err(Error::invalid(format!(
+            "{}: {count} of {} tokens are not in the vocabulary; pass --data FILE with texts in the \
+             language of the model",
+            sample.name,
+            ids.len()
+        ))),
+    }
+}
+
+/// Refuses the built-in sentences for a vocabulary of another script.
+fn check_vocabulary(tokenizer: &Tokenizer, sample: &Sample) -> Result<()> {
+    if *sample != Sample::built_in() {
+        return Ok(());
+    }
+    let letter = |id: u32| tokenizer.token(id)?.chars().find(|c| c.is_alphabetic());
+    let letters: Vec<char> = (0..tokenizer.size() as u32).filter_map(letter).collect();
+    // Latin letters, with accents and those of byte-level vocabularies.
+    let others = letters.iter().filter(|c| **c > '\u{24f}').count();
+    match 2 * others > letters.len() {
+        false => Ok(()),
+        true => Err(Error::invalid(format!(
+            "{others} of {} tokens of the vocabulary are not in Latin letters, and the built-in \
+             sentences are English; pass --data FILE with texts in the language of the model",
+            letters.len()
+        ))),
+    }
+}
 
 impl PairSubject {
     fn open(files: &ModelFiles, sample: &Sample) -> Result<PairSubject> {
@@ -311,22 +351,21 @@ impl PairSubject {
         let sources: Vec<String> = examples.iter().map(|e| e.text.clone()).collect();
         let translator = translator(files, zoo::open(files.clone(), &Device::flex())?)?;
         let tokenizer = &translator.tokens().source;
-        if let Some(unknown) = tokenizer.special().unk {
-            let ids = tokenizer.ids_batch(&sources)?.concat();
-            let count = ids.iter().filter(|id| **id == unknown).count();
-            if count as f64 > MOST_UNKNOWN * ids.len() as f64 {
-                return Err(Error::invalid(format!(
-                    "{}: {count} of {} tokens are not in the vocabulary of the source; pass \
-                     --data FILE with sentences in its language",
-                    sample.name,
-                    ids.len()
-                )));
-            }
-        }
+        check_vocabulary(tokenizer, sample)?;
+        check_known(tokenizer, &tokenizer.ids_batch(&sources)?.concat(), sample)?;
         let original = translations(&translator, &sources)?;
         let targets: Option<Vec<String>> = examples.iter().map(|e| e.target.clone()).collect();
         let references = targets.unwrap_or_else(|| original.clone());
-        Ok(PairSubject { files: files.clone(), sources, references, original })
+        let subject = PairSubject { files: files.clone(), sources, references, original };
+        // Otherwise nothing could be lost.
+        match subject.bleu(&subject.original) {
+            least if least < LEAST_BLEU => Err(Error::invalid(format!(
+                "{}: the model has BLEU {least:.2} on it, too little to measure a loss; need lines \
+                 with a source, a tab and its translation, in the languages of the model",
+                sample.name
+            ))),
+            _ => Ok(subject),
+        }
     }
 
     fn bleu(&self, texts: &[String]) -> f64 {
@@ -353,7 +392,8 @@ impl PairSubject {
             divergence: None,
             tokens: None,
             agreement: Some(same as f64 / texts.len() as f64),
-            texts: texts.len(),
+            texts: Some(texts.len()),
+            measured_tokens: None,
         };
         Ok((translator.into_model(), quality))
     }

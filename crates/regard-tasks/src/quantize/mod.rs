@@ -14,7 +14,7 @@ use crate::train;
 use burn::tensor::Device;
 use measure::Subject;
 use regard_attention::quant::Bits;
-use regard_models::checkpoint::{Arrays, Precision};
+use regard_models::checkpoint::{Arrays, Dtype, Precision};
 use regard_models::{Error, ModelFiles, Network, Result, checkpoint, zoo};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -72,8 +72,13 @@ pub struct Quality {
     /// Share of equal first choices: next tokens, labels, or whole translations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
-    /// Number of texts of the sample.
-    pub texts: usize,
+    /// Number of texts or sentences that were measured; `None` for language models, which read a
+    /// running text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub texts: Option<usize>,
+    /// Number of tokens that were measured; `None` for translators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_tokens: Option<usize>,
 }
 
 /// A quantised model.
@@ -88,10 +93,9 @@ pub struct Quantized {
     pub bits: Bits,
     /// Comparison with the original.
     pub quality: Quality,
-    /// Weight matrices that were quantised, and those that keep a higher precision because they
-    /// lose most.
-    pub quantized: usize,
-    /// Names of matrices in higher precision.
+    /// Numbers of tensors in 8 and in 4 bits.
+    pub quantized: [usize; 2],
+    /// Names of matrices that keep a higher precision because they lose most.
     pub kept: Vec<String>,
     /// Size of the weights in bytes, before and after.
     pub bytes: [usize; 2],
@@ -130,7 +134,8 @@ pub fn quantize(
     progress(&format!("quantising {} matrices to {}", names.len(), bits.name()));
     let mut kept = BTreeSet::new();
     let loss = subject.loss(&|name| plan(&kept, name))?;
-    if loss > bound {
+    // A loss that is not a number is too large.
+    if loss.is_nan() || loss > bound {
         progress(&format!("loses {loss:.4}, more than {bound}: quantising each matrix alone"));
         kept = least_kept(&subject, &names, bits, bound, higher)?;
     }
@@ -138,7 +143,7 @@ pub fn quantize(
     let (network, mut quality) = subject.compare(&|name| plan(&kept, name))?;
     quality.bound = bound;
     let before = files.weights()?;
-    let half = before.values().all(|a| a.floats().is_none() || a.size() <= 2 * a.count());
+    let half = before.values().all(|a| !a.is_float() || a.dtype() == Dtype::F16);
     let weights = network.weights();
     let precision = if half { Precision::Half } else { Precision::Single };
     let kept: Vec<String> = kept.into_iter().collect();
@@ -158,7 +163,8 @@ pub fn quantize(
     };
     let unit = if half { 2 } else { 4 };
     let bytes = [size(&before, None), size(&weights, Some(unit))];
-    let quantized = weights.values().filter(|array| array.is_quantized()).count();
+    let of = |bits| weights.values().filter(|array| array.quantized_bits() == Some(bits)).count();
+    let quantized = [of(Bits::Int8), of(Bits::Int4)];
     Ok(Quantized { config, weights, precision, bits, quality, quantized, kept, bytes })
 }
 
@@ -190,14 +196,19 @@ fn least_kept(
     let loss_without = |kept: &BTreeSet<String>| {
         subject.loss(&|name| if kept.contains(name) { higher } else { Some(bits) })
     };
-    let (mut low, mut high) = (0, names.len() / 2);
+    let (mut low, mut high) = (0, names.len().div_ceil(2));
     let loss = loss_without(&worst(high))?;
-    if loss > bound {
+    if loss.is_nan() || loss > bound {
+        let what = match subject.measure() {
+            Measure::Perplexity => "of its perplexity",
+            Measure::Cosine => "of its cosine",
+            Measure::Bleu => "points of BLEU",
+        };
         return Err(Error::invalid(format!(
-            "with {high} of {} matrices in higher precision the model still loses {loss:.4} \
-             ({:?}), the bound is {bound}; nothing was written",
-            names.len(),
-            subject.measure()
+            "in {} the model loses {loss:.4} {what} even with {high} of {} matrices in higher \
+             precision, and the bound is {bound}; nothing was written",
+            bits.name(),
+            names.len()
         )));
     }
     while high - low > 1 {

@@ -53,7 +53,7 @@ impl Sample {
     pub fn built_in() -> Sample {
         let example = |text: &&str| Example { text: text.to_string(), target: None };
         let examples = SENTENCES.iter().map(example).collect();
-        Sample { examples, name: format!("{} built-in English sentences", SENTENCES.len()) }
+        Sample { examples, name: "the built-in English sentences".into() }
     }
 
     /// Parses a file: a text on each line, or a text and its translation with a tab between them.

@@ -8,7 +8,9 @@ use crate::show::bytes;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_models::checkpoint;
+use regard_tasks::import::texts::is_table_name;
 use regard_tasks::quantize::{self, Measure, Quality, Quantized, Sample};
+use regard_tasks::say::many;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -59,7 +61,9 @@ struct Report<'a> {
     storage: &'static str,
     data: &'a str,
     quality: &'a Quality,
-    quantized: usize,
+    /// Numbers of tensors in 8 and in 4 bits.
+    int8: usize,
+    int4: usize,
     higher_precision: &'a [String],
     bytes_before: usize,
     bytes_after: usize,
@@ -78,6 +82,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let sample = match &flags.data {
         None => Sample::built_in(),
         Some(path) => {
+            if is_table_name(path) && path.extension().is_none_or(|end| end != "tsv") {
+                bail!(
+                    "--data: {} is a table; need a text on each line, or a source, a tab and its \
+                     translation",
+                    path.display()
+                );
+            }
             let bytes = checkpoint::read_file(path, checkpoint::LARGEST_TEXT).context("--data")?;
             let name = path.display().to_string();
             let text = String::from_utf8(bytes);
@@ -90,6 +101,12 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let made =
         quantize::quantize(files.clone(), flags.to.bits(), &sample, flags.max_loss, &progress)?;
     models::write(&flags.out, &files, &made.config, &made.weights, made.precision)?;
+    if made.bytes[1] * 10 > made.bytes[0] * 9 {
+        note(
+            "the model is hardly smaller: only matrices of linear layers and embeddings are \
+             quantised, not those of recurrent layers and convolutions",
+        );
+    }
     match global.json {
         true => write_json(out, &report(&flags, &sample, &made))?,
         false => print(&flags, &sample, &made, out)?,
@@ -104,7 +121,8 @@ fn report<'a>(flags: &'a Flags, sample: &'a Sample, made: &'a Quantized) -> Repo
         storage: made.bits.name(),
         data: &sample.name,
         quality: &made.quality,
-        quantized: made.quantized,
+        int8: made.quantized[0],
+        int4: made.quantized[1],
         higher_precision: &made.kept,
         bytes_before: made.bytes[0],
         bytes_after: made.bytes[1],
@@ -115,16 +133,20 @@ fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) 
     let Quality { measure, before, after, loss, bound, divergence, tokens, agreement, .. } =
         &made.quality;
     let [large, small] = made.bytes.map(|n| bytes(n as u64));
+    let counts = [("int8", made.quantized[0]), ("int4", made.quantized[1])];
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<String> = counts.map(|(name, count)| format!("{count} in {name}")).collect();
     writeln!(
         out,
-        "{}: {} of {}, {large} → {small}; {} matrices in {}",
+        "{}: {} of {}, {large} → {small}; tensors: {}",
         flags.out.display(),
         made.bits.name(),
         flags.model,
-        made.quantized,
-        made.bits.name()
+        counts.join(", ")
     )?;
-    writeln!(out, "measured on {}", sample.name)?;
+    let count = made.quality.texts.map(|n| many(n, "text"));
+    let count = count.or(made.quality.measured_tokens.map(|n| many(n, "token")));
+    writeln!(out, "measured on {} of {}", count.unwrap_or_default(), sample.name)?;
     match measure {
         Measure::Perplexity => writeln!(
             out,
@@ -148,7 +170,7 @@ fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) 
     if let Some(agreement) = agreement {
         let what = match measure {
             Measure::Perplexity => "next tokens",
-            Measure::Cosine => "labels",
+            Measure::Cosine => "first choices",
             Measure::Bleu => "translations",
         };
         writeln!(out, "the same {what}: {:.1} %", 100.0 * agreement)?;

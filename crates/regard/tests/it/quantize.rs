@@ -69,9 +69,58 @@ fn a_translator_is_measured_on_your_pairs() {
         (&said["quality"]["measure"], &said["quality"]["texts"]),
         (&"bleu".into(), &2.into())
     );
+    assert!(said["int8"].as_u64().unwrap() > 0 && said["int4"] == 0, "{said}");
     let model = out.to_str().unwrap();
     let said = regard(&["translate", "They are watching.", "--model", model]);
     assert_eq!((said.code, said.out.lines().next()), (0, Some("Ils regardent.")));
+}
+
+/// Matrices keep a higher precision until the bound holds, and are named.
+#[test]
+fn the_bound_holds() {
+    let home = folder("quantize-bound");
+    let floats = home.join("floats");
+    let floats = floats.to_str().unwrap();
+    assert_eq!(regard(&["models", "export", "shakespeare", "--out", floats]).code, 0);
+    let out = home.join("some");
+    let said = quantize(floats, "int4", &out, &["--max-loss", "0.002"]);
+    assert!(said["quality"]["loss"].as_f64().unwrap() <= 0.002, "{said}");
+    let kept = said["higher_precision"].as_array().unwrap().len();
+    assert!(kept > 0 && kept <= 13, "{said}");
+}
+
+/// A model of 8 bits is not run as one of 4.
+#[test]
+fn a_quantised_model_keeps_its_storage() {
+    fails(
+        &["translate", "Hi.", "--storage", "int4"],
+        &["--storage int4", "quantised already", "regard models export en-fr --out FLOATS"],
+    );
+    let plain = regard(&["translate", "They are watching."]);
+    let same = regard(&["translate", "They are watching.", "--storage", "int8"]);
+    assert_eq!((plain.code, plain.out), (same.code, same.out));
+}
+
+#[test]
+fn translations_do_not_depend_on_the_workers() {
+    let home = folder("quantize-workers");
+    let file = home.join("lines.txt");
+    let lines = ["They are watching.", "I am hungry.", "He is my friend.", "We like music."];
+    let text: String = (0..24).map(|i| format!("{} {i}\n", lines[i % 4])).collect();
+    std::fs::write(&file, text).unwrap();
+    for more in [&["--num-beams", "3"][..], &["--do-sample", "--seed", "5"]] {
+        let run = |workers: &str, batch: &str| {
+            let args = ["translate", "--file", file.to_str().unwrap(), "--json", "--threads", "3"];
+            let set = ["--workers", workers, "--batch", batch];
+            let ran = regard(&[&args[..], &set, more].concat());
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            ran.out
+        };
+        let want = run("1", "32");
+        for (workers, batch) in [("2", "32"), ("3", "5"), ("1", "1")] {
+            assert_eq!(run(workers, batch), want, "{workers} {batch}");
+        }
+    }
 }
 
 #[test]
@@ -86,5 +135,12 @@ fn what_cannot_be_done_is_refused() {
     std::fs::write(&empty, "\n").unwrap();
     let data = ["quantize", "en-fr-bahdanau", "--data", empty.to_str().unwrap()];
     fails(&[&data[..], &to].concat(), &["--data", "holds no text"]);
+    // The built-in sentences are English, and swapped columns leave nothing to lose.
+    fails(&with(&["quantize", "zh-en"]), &["not in Latin letters", "--data FILE"]);
+    let swapped = home.join("swapped.tsv");
+    let pair = "Il fait beau aujourd'hui et nous allons à la plage.\tThe weather is nice today.\n";
+    std::fs::write(&swapped, pair.repeat(3)).unwrap();
+    let data = ["quantize", "en-fr-bahdanau", "--data", swapped.to_str().unwrap()];
+    fails(&[&data[..], &to].concat(), &["too little to measure a loss"]);
     assert!(!out.exists());
 }

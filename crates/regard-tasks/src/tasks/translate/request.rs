@@ -5,9 +5,10 @@ use super::pieces::{Piece, joined};
 use crate::decode::{DecodeInput, Hypothesis, Options, TokenAlignment, replace_unknowns};
 use crate::text::{Encoding, Tokenizer};
 use crate::workers;
+use regard_attention::pool;
 use regard_models::{Error, Result};
 
-/// Maximum number of source tokens of a batch, padding included: long sentences come in smaller
+/// Maximum number of source tokens of all batches that are translated at once, padding included: long sentences come in smaller
 /// batches, so that memory is bounded.
 const BATCH_TOKENS: usize = 1 << 14;
 
@@ -128,13 +129,15 @@ impl Translator {
         let mut order: Vec<usize> = (0..read.len()).filter(|i| read[*i].ids.len() > 1).collect();
         order.sort_by_key(|i| std::cmp::Reverse(read[*i].ids.len()));
         let workers = request.workers.unwrap_or_else(|| workers::choose(order.len(), EACH));
+        let workers = workers.clamp(1, pool::threads());
         let mut batches = vec![];
         let mut rest = &order[..];
         // Each worker has several batches, because long sentences take longer.
         let share = order.len().div_ceil(workers * SHARES).max(EACH);
         let largest = if workers == 1 { request.batch } else { request.batch.min(share) };
         while let Some(longest) = rest.first() {
-            let most = (BATCH_TOKENS / read[*longest].ids.len()).clamp(1, largest.max(1));
+            let most = BATCH_TOKENS / workers / read[*longest].ids.len();
+            let most = most.clamp(1, largest.max(1));
             let (rows, others) = rest.split_at(most.min(rest.len()));
             rest = others;
             batches.push(rows);

@@ -64,7 +64,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         bail!("--batch: need at least one image");
     }
     let mut speed = ImageBenchmark::open(
-        models::resolve(&flags.model, &flags.hub)?.files().stored_in(flags.hub.bits()),
+        models::stored(&models::resolve(&flags.model, &flags.hub)?, &flags.hub)?,
         flags.mode == Mode::Train,
     )?;
     let images = speed.images(flags.batch);

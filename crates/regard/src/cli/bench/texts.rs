@@ -104,7 +104,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Mode::Train => Head::Sequence,
     };
     let mut speed = TextBenchmark::open(
-        models::resolve(&flags.model, &flags.hub)?.files().stored_in(flags.hub.bits()),
+        models::stored(&models::resolve(&flags.model, &flags.hub)?, &flags.hub)?,
         head,
         flags.mode == Mode::Train,
     )?;

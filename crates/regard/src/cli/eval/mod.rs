@@ -18,7 +18,6 @@ use crate::recipe;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use own::OwnExamples;
-use regard_kernels::quant::Bits;
 use regard_models::ModelFiles;
 use regard_tasks::data::{self, ledger};
 use regard_tasks::evaluation::{EvaluationData, data_sets};
@@ -129,17 +128,11 @@ enum Part {
 struct Job {
     recipe: Table,
     model: ResolvedModel,
-    /// Number of bits to which its weights are quantised.
-    storage: Option<Bits>,
+    /// Files of the model, to be quantised on load if that is asked for.
+    files: ModelFiles,
     on: EvaluationData,
     /// Files of the user, if the run was trained on such files.
     own: Option<OwnExamples>,
-}
-
-impl Job {
-    fn files(&self) -> ModelFiles {
-        self.model.files().stored_in(self.storage)
-    }
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -266,7 +259,8 @@ fn job(flags: &Flags) -> Result<Job> {
             on(flags)?
         }
     };
-    Ok(Job { recipe, model, storage: flags.hub.bits(), on, own })
+    let files = models::stored(&model, &flags.hub)?;
+    Ok(Job { recipe, model, files, on, own })
 }
 
 /// Folder of the run to evaluate, if there is one.

@@ -17,12 +17,11 @@ use serde_json::{Map, Value};
 use std::io::Write;
 
 pub fn run(job: Job, more: bool, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let files = job.files();
     let mut task = recipe::task(job.recipe).map_err(|message| anyhow!("{message}"))?;
     if let Some(seed) = global.seed {
         task.set_seed(seed);
     }
-    let report = task.evaluate(&files, &job.on);
+    let report = task.evaluate(&job.files, &job.on);
     let mut report = match &job.on {
         EvaluationData::Set { set: Some(set), .. } => {
             report.with_context(|| format!("--data {set}"))?

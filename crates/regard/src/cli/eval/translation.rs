@@ -19,7 +19,7 @@ use std::io::Write;
 
 pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let recipe = Recipe::from_table(job.recipe.clone()).map_err(|message| anyhow!("{message}"))?;
-    let translator = Translator::load(job.files())?;
+    let translator = Translator::load(job.files.clone())?;
     let groups = recipe.data.asked(&job.on);
     let mut groups = match &job.on {
         EvaluationData::Set { set: Some(set), .. } => {

@@ -115,6 +115,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         bail!("search: FILE is standard input, so pass the queries as arguments");
     }
     let candidates = flags.candidates()?;
+    let swapped = flags.query.iter().find(|query| Path::new(query).is_file());
+    if let (false, Some(file)) = (flags.file.exists(), swapped) {
+        bail!(
+            "search: there is no file {}, and {file} is one; the file comes first: regard search \
+             FILE QUERY",
+            flags.file.display()
+        );
+    }
     let texts = texts(&flags)?;
     let place = index::Place::find(&flags)?;
     let searcher: Searcher = models::open(Some(model), &flags.hub)?;
@@ -187,7 +195,7 @@ fn open_reranker(model: &str, hub: &Hub) -> Result<Reranker> {
              {FLAG} cross-encoder/ms-marco-MiniLM-L6-v2",
             model.name
         ),
-        found => Reranker::load(found.files().stored_in(hub.bits())).context(FLAG),
+        found => Reranker::load(models::stored(&found, hub)?).context(FLAG),
     }
 }
 
