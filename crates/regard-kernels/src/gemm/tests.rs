@@ -73,6 +73,10 @@ fn products_of_every_shape_and_layout() {
         for (m, kinds) in [(1, [0, 0, 0]), (5, [0, 1, 0]), (16, [2, 2, 2])] {
             check(isa, [m, 1111, 900], kinds, m == 5);
         }
+        // Contiguous columns that one task reads from end to end, and ranges of at least a page.
+        check(isa, [3, 4133, 390], [0, 1, 0], false);
+        check(isa, [16, 300, 200], [0, 1, 0], true);
+        check(isa, [2, 5000, 400], [0, 0, 0], false);
     });
 }
 
