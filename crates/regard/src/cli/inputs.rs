@@ -97,6 +97,13 @@ pub fn not_files(texts: &[String]) -> Result<()> {
     let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
     let command = command_without(texts);
     let quoted = quoted(file);
+    let end = Path::new(file).extension().map(|end| end.to_string_lossy().to_lowercase());
+    if end.is_some_and(|end| ["png", "jpg", "jpeg", "wav"].contains(&end.as_str())) {
+        bail!(
+            "{file} is a file of an image or a sound; need a text. For images: regard classify \
+             --image {quoted}; for speech: regard recognize {quoted}"
+        );
+    }
     bail!(
         "{file} is a file; need a text. To process the lines of the file: {command} < {quoted}\nTo \
          process the name itself: echo {quoted} | {command}"
@@ -112,12 +119,20 @@ pub fn not_files_but(texts: &[String], option: &str) -> Result<()> {
 
 /// Returns the command line without these texts.
 pub fn command_without(texts: &[String]) -> String {
-    let given = std::env::args().skip(1).filter(|arg| !texts.contains(arg) && arg != "--");
-    ["regard".to_string()]
-        .into_iter()
-        .chain(given.map(|arg| quoted(&arg)))
-        .collect::<Vec<_>>()
-        .join(" ")
+    let all: Vec<String> = std::env::args().skip(1).collect();
+    without(&all, texts)
+}
+
+fn without(all: &[String], texts: &[String]) -> String {
+    let mut words = vec!["regard".to_string()];
+    for (at, arg) in all.iter().enumerate() {
+        // A run may have the name of its data.
+        let is_model = at > 0 && all[at - 1] == "--model";
+        if is_model || (!texts.contains(arg) && arg != "--") {
+            words.push(quoted(arg));
+        }
+    }
+    words.join(" ")
 }
 
 /// Notes on standard error what of a text is not in the vocabulary, for the first few
@@ -234,4 +249,17 @@ pub fn each(
         }
     }
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_with_the_name_of_its_data_stays() {
+        let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
+        let all = words("classify --image farben --model farben --json");
+        let said = without(&all, &words("farben --image"));
+        assert_eq!(said, "regard classify --model farben --json");
+    }
 }

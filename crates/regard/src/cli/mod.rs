@@ -38,11 +38,15 @@ mod variants;
 mod verify;
 
 use anyhow::{Result, anyhow, bail};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use regard_kernels::pool;
 use regard_kernels::simd::Isa;
+use regard_tasks::import::IMPORTERS;
+use regard_tasks::say as words;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 /// Exit code of a command that a signal interrupted.
 pub const INTERRUPTED: u8 = 130;
@@ -178,7 +182,7 @@ pub fn run() -> Result<Outcome> {
         Err(error) if error.use_stderr() => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-            return Err(anyhow!("{text}"));
+            return Err(anyhow!("{text}{}", hint(&error)));
         }
         // `--help` and `--version` go to standard output.
         Err(answer) => {
@@ -196,6 +200,30 @@ pub fn run() -> Result<Outcome> {
         // The reader closed the pipe; the outcome stays.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(outcome),
         flushed => Ok(flushed.map(|()| outcome)?),
+    }
+}
+
+/// Command that was probably meant, for errors of `train` and `eval`; empty if there is none.
+fn hint(error: &clap::Error) -> String {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let verb = arguments.first().map_or("", String::as_str);
+    let name = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(name)) => name.as_str(),
+        _ => "",
+    };
+    match (verb, error.kind()) {
+        ("train" | "eval", ErrorKind::UnknownArgument) if Path::new(name).exists() => {
+            let what = if verb == "train" { "TASK" } else { "RUN" };
+            format!(
+                "\n\nFiles come after --data: regard {verb} {what} --data {}",
+                words::quoted(name)
+            )
+        }
+        ("train", ErrorKind::MissingRequiredArgument) => {
+            let tasks: Vec<&str> = IMPORTERS.iter().map(|importer| importer.task).collect();
+            format!("\n\nName the task: regard train TASK --data FILE. Tasks: {}", tasks.join(", "))
+        }
+        _ => String::new(),
     }
 }
 

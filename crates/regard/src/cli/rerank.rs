@@ -35,7 +35,7 @@ pub struct Flags {
     /// Query to rank for
     query: String,
     /// File with a text on each line, or a table (.csv, .tsv, .jsonl) [default: standard input]
-    #[arg(long = "texts", id = "file", value_name = "FILE")]
+    #[arg(long = "texts", alias = "file", id = "file", value_name = "FILE")]
     texts: Option<PathBuf>,
     /// Each line is a text, even if the lines look like the rows of a table
     #[arg(long)]

@@ -16,10 +16,11 @@ use std::io::Write;
 const EXAMPLES: &str = "\
 Predicts labels for texts (TEXT, lines of standard input, or --file), images (--image), nodes of a
 graph or whole graphs (--graph). Prints the label, a tab and its probability, one line per text or
-image; with --top-k, further pairs on the same line. Only the image classifier `clothes` is built
-in.
+image; with --top-k, further pairs on the same line. Built in are `genre`, for English sentences
+(answers, email, newsgroup, reviews, weblog), and `clothes`, for images.
 
 Examples:
+  regard classify 'The food was great.'            # built-in model `genre`
   regard classify --image shoe.png                 # your image; built-in model `clothes`
   regard classify --image shoe.png --top-k 3 --attention attention.png
   regard classify 'A fine film.' --attention-weights --model runs/sst2-words
@@ -68,7 +69,7 @@ If a line of standard input fails, the error goes to stderr, an empty line (or {
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default for --image: `clothes`, built in; otherwise required]
+    /// [default: `genre`, or `clothes` for --image, built in; required for --graph]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Number of labels per input, the most probable first

@@ -30,6 +30,12 @@ pub struct Flags {
 
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
     let classifier: Classifier = models::open(asked.model, asked.hub)?;
+    if asked.model.is_none() {
+        inputs::note(
+            "without --model, the built-in `genre` is used: the genre of an English sentence. For \
+             labels of yours: regard train classify --data FILE",
+        );
+    }
     let parameters = Parameters { top_k: asked.top_k, output_attentions: flags.attention_weights };
     let mut number = 0;
     let mut unknown = inputs::Unknown::default();

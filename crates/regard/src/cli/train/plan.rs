@@ -6,6 +6,7 @@ use crate::cli::say::quoted;
 use crate::recipe;
 use anyhow::{Result, anyhow, bail};
 use regard_tasks::recipe::{Table, Task};
+use regard_tasks::say;
 use regard_tasks::train::{self, Lock, SettingDifference};
 use std::path::{Path, PathBuf};
 
@@ -164,7 +165,15 @@ fn find_run(run: &str) -> Result<PathBuf> {
     match (folder.is_dir(), named.is_dir()) {
         (true, _) => Ok(folder),
         (false, true) => Ok(named),
-        (false, false) => bail!("--resume: neither {run} nor {} is a folder", named.display()),
+        (false, false) => {
+            let runs = train::runs(Path::new(RUNS)).unwrap_or_default();
+            let runs: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+            bail!(
+                "--resume: neither {run} nor {} is a folder; {}`regard runs` lists all",
+                named.display(),
+                say::did_you_mean(run, &runs)
+            )
+        }
     }
 }
 
