@@ -135,7 +135,6 @@ impl Kernel for Row<'_> {
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<i8>(), values.len() * 4)
         };
-        bytes[x.len()..].fill(0);
         let factor = 127.0 / most;
         // The factor overflows for rows below 4e-37, which are taken for zeros.
         if !finite || !factor.is_finite() {
@@ -143,27 +142,24 @@ impl Kernel for Row<'_> {
             sums.fill(0.0);
             return;
         }
-        let mut buffer = [0f32; 16];
         for (group, sum) in sums.iter_mut().enumerate() {
             let (from, to) = (group * GROUP, ((group + 1) * GROUP).min(x.len()));
-            let mut total = 0i32;
-            let mut i = from;
-            while i < to {
-                let n = (to - i).min(S::LANES);
-                // SAFETY: `n` floats from `i` on exist; the buffer holds the widest vector.
-                unsafe {
-                    let v = s.load_part(x.as_ptr().add(i), n);
-                    let v = s.round(s.mul(v, s.splat(factor)));
-                    let v = s.max(s.min(v, s.splat(127.0)), s.splat(-127.0));
-                    s.store(buffer.as_mut_ptr(), v);
-                }
-                for (byte, v) in bytes[i..i + n].iter_mut().zip(&buffer) {
-                    let v = *v as i32;
-                    *byte = v as i8;
-                    total += v;
-                }
-                i += n;
+            let mut buffer = [0f32; GROUP];
+            for i in (from..to).step_by(S::LANES) {
+                let v = s.round(s.mul(lanes::get(s, &x[..to], i), s.splat(factor)));
+                let v = s.max(s.min(v, s.splat(127.0)), s.splat(-127.0));
+                lanes::put(s, &mut buffer, i - from, v);
             }
+            // Of a constant length, and without checks, so that it is compiled to vectors. Places
+            // past the end are zeros, because those of a partial vector are.
+            let (mut total, mut group) = (0i32, [0i8; GROUP]);
+            for i in 0..GROUP {
+                // SAFETY: it is a whole number of at most 127.
+                let v = unsafe { buffer[i].to_int_unchecked::<i32>() };
+                total += v;
+                group[i] = v as i8;
+            }
+            bytes[from..from + GROUP].copy_from_slice(&group);
             *sum = f32::from_bits(total as u32);
         }
     }

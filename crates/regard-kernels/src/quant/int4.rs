@@ -52,8 +52,13 @@ pub(super) unsafe fn sums<S: IntSimd, const R: usize, const V: usize>(
     scales: [*const F16; V],
 ) -> [[<S::F as Simd>::V; V]; R] {
     let (f, groups) = (s.floats(), x.shape()[1].div_ceil(GROUP));
-    let starts = rows.map(|row| x.start(row).cast::<i32>());
-    let group_sums = rows.map(|row| x.sums(row));
+    // Loops instead of `array::map`, as for 8 bits.
+    let mut starts = [std::ptr::null::<i32>(); R];
+    let mut group_sums = [std::ptr::null::<i32>(); R];
+    for r in 0..R {
+        starts[r] = x.start(rows[r]).cast();
+        group_sums[r] = x.sums(rows[r]);
+    }
     let mut totals = [[f.splat(0.0); V]; R];
     for group in 0..groups {
         // SAFETY: panels have four lines, rows 32 bytes and a sum for each group.
@@ -63,8 +68,12 @@ pub(super) unsafe fn sums<S: IntSimd, const R: usize, const V: usize>(
                 sums[r] = [s.splat(-8 * *group_sums[r].add(group)); V];
             }
             for line in 0..4 {
-                let w = weights.map(|p| s.load(p.add((group * 4 + line) * 64)));
-                let (low, high) = (w.map(|w| s.low_nibbles(w)), w.map(|w| s.high_nibbles(w)));
+                let (mut low, mut high) = ([s.splat(0); V], [s.splat(0); V]);
+                for v in 0..V {
+                    let w = s.load(weights[v].add((group * 4 + line) * 64));
+                    low[v] = s.low_nibbles(w);
+                    high[v] = s.high_nibbles(w);
+                }
                 for r in 0..R {
                     let x = starts[r].add(group * 8 + line);
                     let (near, far) =
@@ -75,10 +84,10 @@ pub(super) unsafe fn sums<S: IntSimd, const R: usize, const V: usize>(
                     }
                 }
             }
-            let scales = scales.map(|p| f.load_f16(p.add(group * super::PANEL)));
-            for r in 0..R {
-                for v in 0..V {
-                    let sum = f.mul(s.to_floats(sums[r][v]), scales[v]);
+            for v in 0..V {
+                let scale = f.load_f16(scales[v].add(group * super::PANEL));
+                for r in 0..R {
+                    let sum = f.mul(s.to_floats(sums[r][v]), scale);
                     totals[r][v] = f.add(totals[r][v], sum);
                 }
             }

@@ -24,19 +24,35 @@ pub(super) unsafe fn sums<S: IntSimd, const R: usize, const V: usize>(
     rows: [usize; R],
     weights: [*const u8; V],
 ) -> [[<S::F as Simd>::V; V]; R] {
+    // Loops instead of `array::map`: that is a call of its own, compiled without the instruction
+    // set of the kernel, so that vectors would pass through memory.
     let quads = x.shape()[1].div_ceil(4);
-    let starts = rows.map(|row| x.start(row).cast::<i32>());
-    let mut sums = rows.map(|row| [s.splat(-S::OFFSET * x.sum(row)); V]);
+    let mut starts = [std::ptr::null::<i32>(); R];
+    let mut sums = [[s.splat(0); V]; R];
+    for r in 0..R {
+        starts[r] = x.start(rows[r]).cast();
+        sums[r] = [s.splat(-S::OFFSET * x.sum(rows[r])); V];
+    }
     for quad in 0..quads {
         // SAFETY: a panel has a line, and a row four bytes, for each quad of inputs.
-        let w = weights.map(|p| s.weights(unsafe { s.load(p.add(quad * 64)) }));
-        for r in 0..R {
-            // SAFETY: as above.
-            let x = s.splat(unsafe { starts[r].add(quad).read_unaligned() });
-            for v in 0..V {
-                sums[r][v] = s.dot(sums[r][v], w[v], x);
+        unsafe {
+            let mut w = [s.weights(s.load(weights[0].add(quad * 64))); V];
+            for v in 1..V {
+                w[v] = s.weights(s.load(weights[v].add(quad * 64)));
+            }
+            for r in 0..R {
+                let x = s.splat(starts[r].add(quad).read_unaligned());
+                for v in 0..V {
+                    sums[r][v] = s.dot(sums[r][v], w[v], x);
+                }
             }
         }
     }
-    sums.map(|row| row.map(|sum| s.to_floats(sum)))
+    let mut floats = [[s.floats().splat(0.0); V]; R];
+    for r in 0..R {
+        for v in 0..V {
+            floats[r][v] = s.to_floats(sums[r][v]);
+        }
+    }
+    floats
 }
