@@ -35,6 +35,7 @@ pub mod score;
 pub mod variants;
 
 mod backward;
+mod decode;
 mod dropout;
 mod edges;
 mod engine;
@@ -51,6 +52,7 @@ mod tile;
 mod weights;
 
 pub use backward::{InputGradients, ParamGradients, Upstream};
+pub use decode::decode;
 pub use dropout::AttentionDropout;
 pub use forward::SavedAttention;
 pub use graph::Graph;

@@ -1,0 +1,364 @@
+//! Attention of decoding steps: few queries, each over all valid keys of its batch row.
+//!
+//! ```text
+//! out_i = Σ_{j < n} softmax_j( scale · q_i·k_j ) · v_j
+//! ```
+//!
+//! The engine of [`Attention::forward`](super::Attention::forward) processes blocks of queries. A
+//! decoding step has one query for each row and head, so that the engine's work per block (walk,
+//! packing, state for a backward) takes longer than the arithmetic. This is the walk of a single
+//! row: scores are dot products along the memory of the keys, and nothing is kept for a backward,
+//! which decoding does not have.
+//!
+//! The result of a query depends on its own keys alone: not on the batch, the other queries or the
+//! number of threads.
+
+use super::{Attention, AttentionInputs, Dims};
+use crate::pool::parallel_ranges;
+use crate::scratch::Scratch;
+use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
+use crate::view::{Error, ViewMut, bail};
+
+/// Multiply-adds per task: some 10 µs.
+const WORTH: usize = 1 << 17;
+
+/// Keys whose dot products are computed at once.
+const AT_ONCE: usize = 4;
+
+/// No instruction set has more lanes.
+const MOST_LANES: usize = 16;
+
+/// Computes dot-product attention with softmax for a decoding step. Queries of batch row `b` attend
+/// to the first `lengths[b]` keys; to all of them without `lengths`. Without keys, a result is 0.
+///
+/// # Shapes
+/// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `out: [B, H, T, E]`, all with
+/// contiguous last axes; `lengths: [B]`
+///
+/// # Errors
+/// If shapes do not match, there are parameters, or a last axis is not contiguous.
+pub fn decode(
+    inputs: &AttentionInputs,
+    lengths: Option<&[i64]>,
+    scale: Option<f32>,
+    out: &ViewMut,
+) -> Result<(), Error> {
+    let AttentionInputs { q, k, v, params } = inputs;
+    let dims = Attention::dims(q.shape, k.shape, v.shape)?;
+    let Dims { b, h, hk, t, s, d, dk, e } = dims;
+    if out.shape != [b, h, t, e] {
+        bail!("out: got shape {:?}, need [B,H,T,E] = {:?}", out.shape, [b, h, t, e]);
+    }
+    if d != dk || !params.is_empty() {
+        bail!("decode: needs queries and keys of one width, and no parameters");
+    }
+    let along = [q.strides[3], k.strides[3], v.strides[3], out.strides[3]];
+    if along.iter().zip([d, d, e, e]).any(|(stride, n)| *stride != 1 && n > 1) {
+        bail!("decode: needs contiguous last axes, got strides {along:?}");
+    }
+    if let Some(lengths) = lengths
+        && (lengths.len() != b || lengths.iter().any(|n| !(0..=s as i64).contains(n)))
+    {
+        bail!("lengths: got {lengths:?}, need {b} of 0 to {s}");
+    }
+    let scale = scale.unwrap_or(1.0 / (d as f32).sqrt());
+    let work = s.max(1) * (d + e);
+    parallel_ranges(b * h * t, (WORTH / work).max(1), &|from, to| {
+        // Whole vectors, so that the softmax has no partial ones.
+        let mut weights = Scratch::new(s.next_multiple_of(MOST_LANES));
+        for cell in from..to {
+            let (b, h, i) = (cell / (h * t), cell / t % h, cell % t);
+            let (head, keys) = (h / (dims.h / hk), lengths.map_or(s, |n| n[b] as usize));
+            dispatch(Cell {
+                q: q.at(b, h, i, 0),
+                k: (k.at(b, head, 0, 0), k.strides[2]),
+                v: (v.at(b, head, 0, 0), v.strides[2]),
+                out: out.at(b, h, i, 0),
+                widths: [d, e],
+                scale,
+                weights: &mut weights,
+                keys,
+            });
+        }
+    });
+    Ok(())
+}
+
+/// One query of one head.
+struct Cell<'a> {
+    q: *const f32,
+    /// First key, and the stride between keys.
+    k: (*const f32, isize),
+    /// First value, and the stride between values.
+    v: (*const f32, isize),
+    out: *mut f32,
+    /// `D` and `E`.
+    widths: [usize; 2],
+    scale: f32,
+    /// Room for the weight of each key, in whole vectors.
+    weights: &'a mut [f32],
+    keys: usize,
+}
+
+impl Kernel for Cell<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        // SAFETY: `decode` has checked that queries, keys, values and the result exist; every cell
+        // has its own part of the result.
+        unsafe {
+            self.scores(s);
+            let sum = softmax(s, self.weights, self.keys);
+            self.values(s, if sum == 0.0 { 0.0 } else { 1.0 / sum });
+        }
+    }
+}
+
+impl Cell<'_> {
+    /// Dot products of the query with all keys.
+    #[inline(always)]
+    unsafe fn scores<S: Simd>(&mut self, s: S) {
+        let ([d, _], (k, stride)) = (self.widths, self.k);
+        let n = self.keys;
+        let mut j = 0;
+        while j < n {
+            let together = if n - j >= AT_ONCE { AT_ONCE } else { 1 };
+            let mut sums = [s.splat(0.0); AT_ONCE];
+            let mut c = 0;
+            while c < d {
+                let have = (d - c).min(S::LANES);
+                // SAFETY: `have` features from `c` on exist in the query and in each key.
+                unsafe {
+                    let q = part(s, self.q.add(c), have);
+                    for (u, sum) in sums[..together].iter_mut().enumerate() {
+                        let key = k.wrapping_offset((j + u) as isize * stride).add(c);
+                        *sum = s.fma(q, part(s, key, have), *sum);
+                    }
+                }
+                c += have;
+            }
+            for (u, sum) in sums[..together].iter().enumerate() {
+                self.weights[j + u] = s.sum(*sum) * self.scale;
+            }
+            j += together;
+        }
+    }
+
+    /// The sum of the weighted values, times `factor`: four vectors of a value at once, two or one
+    /// at the end.
+    #[inline(always)]
+    unsafe fn values<S: Simd>(&self, s: S, factor: f32) {
+        let [_, e] = self.widths;
+        let mut c = 0;
+        while c < e {
+            let whole = (e - c) / S::LANES;
+            // SAFETY: the features from `c` on exist in the values and in the result.
+            unsafe {
+                match whole {
+                    4.. => self.some::<S, 4>(s, c, S::LANES, factor),
+                    2.. => self.some::<S, 2>(s, c, S::LANES, factor),
+                    1 => self.some::<S, 1>(s, c, S::LANES, factor),
+                    _ => self.some::<S, 1>(s, c, e - c, factor),
+                }
+            }
+            c += S::LANES * if whole >= 4 { 4 } else { whole.clamp(1, 2) };
+        }
+    }
+
+    /// `W` vectors of the result from feature `c` on, `have` features of each. Even and odd keys
+    /// are summed apart, so that an addition need not wait for the one before it.
+    #[inline(always)]
+    unsafe fn some<S: Simd, const W: usize>(&self, s: S, c: usize, have: usize, factor: f32) {
+        let (v, stride) = self.v;
+        let mut sums = [[s.splat(0.0); W]; 2];
+        let mut j = 0;
+        while j < self.keys {
+            for sums in &mut sums {
+                if j == self.keys {
+                    break;
+                }
+                let weight = s.splat(self.weights[j]);
+                let value = v.wrapping_offset(j as isize * stride).wrapping_add(c);
+                for (u, sum) in sums.iter_mut().enumerate() {
+                    // SAFETY: these features of the value exist.
+                    let value = unsafe { part(s, value.add(u * S::LANES), have) };
+                    *sum = s.fma(weight, value, *sum);
+                }
+                j += 1;
+            }
+        }
+        for u in 0..W {
+            let y = s.mul(s.add(sums[0][u], sums[1][u]), s.splat(factor));
+            // SAFETY: these features of the result exist.
+            unsafe {
+                let to = self.out.add(c + u * S::LANES);
+                if have == S::LANES { s.store(to, y) } else { s.store_part(to, have, y) }
+            }
+        }
+    }
+}
+
+/// Loads `n` floats.
+///
+/// # Safety
+/// They must exist.
+#[inline(always)]
+unsafe fn part<S: Simd>(s: S, p: *const f32, n: usize) -> S::V {
+    // SAFETY: the caller's promise is this.
+    unsafe { if n == S::LANES { s.load(p) } else { s.load_part(p, n) } }
+}
+
+/// The number of each lane.
+const LANE: [f32; MOST_LANES] =
+    [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
+
+/// Replaces the first `n` scores by `e^{x − max}` and returns their sum; 0 without scores. Vectors
+/// are whole; lanes past the end are left out.
+///
+/// # Safety
+/// `x` must be as long as `n` in whole vectors.
+#[inline(always)]
+unsafe fn softmax<S: Simd>(s: S, x: &mut [f32], n: usize) -> f32 {
+    let x = &mut x[..n.next_multiple_of(S::LANES)];
+    // SAFETY: whole vectors are inside of `x`, and no instruction set has more lanes than `LANE`.
+    unsafe {
+        let lane = s.load(LANE.as_ptr());
+        let (lowest, zero) = (s.splat(f32::NEG_INFINITY), s.splat(0.0));
+        let (mut most, mut odd) = (lowest, zero);
+        for i in (0..n).step_by(S::LANES) {
+            let (valid, score) = (s.lt(lane, s.splat((n - i) as f32)), s.load(x.as_ptr().add(i)));
+            most = s.max(s.select(valid, score, lowest), most);
+            // 0 for finite scores, NaN for others.
+            odd = s.add(odd, s.mul(s.select(valid, score, zero), zero));
+        }
+        let most = s.largest(most);
+        if s.sum(odd) != 0.0 {
+            // Rare, and as in the formula: a NaN or +∞ makes all weights NaN, −∞ has weight 0.
+            x[..n].iter_mut().for_each(|x| *x = (*x - most).exp());
+            return x[..n].iter().sum();
+        }
+        let mut sum = zero;
+        for i in (0..n).step_by(S::LANES) {
+            let (valid, at) = (s.lt(lane, s.splat((n - i) as f32)), x.as_mut_ptr().add(i));
+            let below = s.select(valid, s.sub(s.load(at), s.splat(most)), zero);
+            let e = exp_nonpositive(s, below);
+            sum = s.add(sum, s.select(valid, e, zero));
+            s.store(at, e);
+        }
+        s.sum(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mask::lengths;
+    use super::*;
+    use crate::rng::Stream;
+    use crate::view::View;
+
+    fn numbers(n: usize, seed: u64) -> Vec<f32> {
+        let stream = Stream::new(seed, 0, 0);
+        (0..n as u64).map(|i| 2.0 * stream.normal(i)).collect()
+    }
+
+    /// Sizes, and the number of valid keys in each batch row.
+    fn cases() -> Vec<(Dims, Vec<i64>)> {
+        let dims = |[b, h, hk, t, s, d, e]: [usize; 7]| Dims { b, h, hk, t, s, d, dk: d, e };
+        vec![
+            (dims([3, 8, 8, 4, 10, 32, 32]), vec![10, 7, 1]),
+            (dims([2, 4, 2, 1, 33, 5, 7]), vec![33, 0]),
+            (dims([1, 3, 1, 2, 129, 64, 80]), vec![129]),
+            (dims([4, 1, 1, 1, 3, 1, 1]), vec![3, 2, 1, 3]),
+            (dims([1, 2, 2, 1, 16, 17, 65]), vec![15]),
+        ]
+    }
+
+    fn run(dims: Dims, [q, k, v]: [&[f32]; 3], valid: &[i64]) -> Vec<f32> {
+        let Dims { b, h, hk, t, s, d, e, .. } = dims;
+        let view = |x, shape| View::new(x, shape).unwrap();
+        let inputs = AttentionInputs::new(
+            view(q, [b, h, t, d]),
+            view(k, [b, hk, s, d]),
+            view(v, [b, hk, s, e]),
+        );
+        let mut out = vec![f32::NAN; b * h * t * e];
+        let room = ViewMut::new(&mut out, [b, h, t, e]).unwrap();
+        decode(&inputs, Some(valid), None, &room).unwrap();
+        out
+    }
+
+    #[test]
+    fn a_step_gives_what_the_engine_gives() {
+        for (dims, valid) in cases() {
+            let Dims { b, h, hk, t, s, d, e, .. } = dims;
+            let q = numbers(b * h * t * d, 1);
+            let (k, v) = (numbers(b * hk * s * d, 2), numbers(b * hk * s * e, 3));
+            let got = run(dims, [&q, &k, &v], &valid);
+            let view = |x, shape| View::new(x, shape).unwrap();
+            let inputs = AttentionInputs::new(
+                view(&q, [b, h, t, d]),
+                view(&k, [b, hk, s, d]),
+                view(&v, [b, hk, s, e]),
+            );
+            let mut want = vec![0.0; got.len()];
+            let room = ViewMut::new(&mut want, [b, h, t, e]).unwrap();
+            let attention = Attention::dot().mask(lengths(&valid));
+            attention.forward(&inputs, &room).unwrap();
+            for (got, want) in got.iter().zip(&want) {
+                assert!((got - want).abs() <= 1e-5 * (1.0 + want.abs()), "{got} {want} {dims:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_gives_the_same_bits_alone_and_with_garbage_behind_its_keys() {
+        let (dims, valid) = cases().swap_remove(0);
+        let Dims { b, h, hk, t, s, d, e, .. } = dims;
+        let q = numbers(b * h * t * d, 1);
+        let (mut k, mut v) = (numbers(b * hk * s * d, 2), numbers(b * hk * s * e, 3));
+        let all = run(dims, [&q, &k, &v], &valid);
+        for (row, n) in valid.iter().enumerate() {
+            for head in 0..hk {
+                for key in *n as usize..s {
+                    let at = ((row * hk + head) * s + key) * d;
+                    k[at..at + d].fill(f32::NAN);
+                    v[at..at + d].fill(f32::INFINITY);
+                }
+            }
+        }
+        for (row, n) in valid.iter().enumerate() {
+            let part = |x: &[f32], n: usize| x[row * n..(row + 1) * n].to_vec();
+            let one = Dims { b: 1, ..dims };
+            let (q, k, v) = (part(&q, h * t * d), part(&k, hk * s * d), part(&v, hk * s * e));
+            let got = run(one, [&q, &k, &v], &[*n]);
+            let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&got), bits(&all[row * h * t * e..(row + 1) * h * t * e]), "row {row}");
+        }
+    }
+
+    #[test]
+    fn a_nan_reaches_the_rows_that_attend_to_it_and_no_other() {
+        let dims = Dims { b: 2, h: 1, hk: 1, t: 1, s: 5, d: 4, dk: 4, e: 4 };
+        let (q, mut k, v) = (numbers(8, 1), numbers(40, 2), numbers(40, 3));
+        k[2 * 4] = f32::NAN;
+        let out = run(dims, [&q, &k, &v], &[5, 5]);
+        assert!(out[..4].iter().all(|x| x.is_nan()) && out[4..].iter().all(|x| x.is_finite()));
+        k[2 * 4] = f32::INFINITY;
+        let out = run(dims, [&q, &k, &v], &[5, 5]);
+        assert!(out[4..].iter().all(|x| x.is_finite()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let x = numbers(24, 1);
+        let view = |shape| View::new(&x, shape).unwrap();
+        let inputs =
+            AttentionInputs::new(view([2, 1, 1, 4]), view([2, 1, 3, 4]), view([2, 1, 3, 4]));
+        let mut out = vec![0.0; 8];
+        let room = ViewMut::new(&mut out, [2, 1, 1, 4]).unwrap();
+        for bad in [vec![3], vec![3, 4], vec![-1, 3]] {
+            assert!(decode(&inputs, Some(&bad), None, &room).is_err(), "{bad:?}");
+        }
+        assert!(decode(&inputs, Some(&[3, 0]), None, &room).is_ok());
+    }
+}
