@@ -11,6 +11,7 @@
 //! - [`ops`]: the other operations of a training step: linear with activation, norms, loss,
 //!   embedding, dropout, rotary positions, recurrences.
 //! - [`layers`]: modules to build models from, with their configurations.
+//! - [`plan`]: layers on slices, for decoding token by token.
 //! - [`AdamW`]: an optimiser that updates all parameters of a module in one pass.
 //! - [`backend`]: the trait through which fused operations enter Burn's autodiff graph, also for
 //!   custom operations.
@@ -43,6 +44,7 @@ pub mod init;
 pub mod layers;
 pub mod ops;
 pub mod optim;
+pub mod plan;
 
 pub use attention::{
     Attention, BLOCK, Dims, Graph, HardAttention, Heads, Param, Positions, Row, Setting, Settings,

@@ -2,7 +2,7 @@
 
 use super::Weight;
 use crate::init::{Init, WeightInit};
-use crate::ops::{Activation, Packing};
+use crate::ops::Activation;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
@@ -41,8 +41,6 @@ pub struct Linear {
     /// `f`, the activation.
     #[module(skip)]
     pub activation: Activation,
-    #[module(skip)]
-    packing: Packing,
 }
 
 impl LinearConfig {
@@ -69,7 +67,7 @@ impl Linear {
         bias: Option<Param<Tensor<1>>>,
         activation: Activation,
     ) -> Linear {
-        Linear { weight: weight.into(), bias, activation, packing: Packing::default() }
+        Linear { weight: weight.into(), bias, activation }
     }
 
     /// Applies the layer.
@@ -78,6 +76,6 @@ impl Linear {
     /// `x: […, I]` → `[…, O]`
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let bias = self.bias.as_ref().map(Param::val);
-        self.weight.linear(x, bias, self.activation, &self.packing)
+        self.weight.linear(x, bias, self.activation)
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::backend;
 use crate::ops::{self, Activation, Packing, QuantizedWeight, StoredMatrix};
+use crate::plan::PlannedWeight;
 use burn::module::{
     Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
     Param, ParamId,
@@ -20,6 +21,8 @@ pub struct Weight {
     /// The parameter; for a fixed matrix, a placeholder of its shape.
     param: Param<Tensor<2>>,
     fixed: Option<Fixed>,
+    /// Packed copy of the parameter, while it does not change.
+    packing: Packing,
 }
 
 /// Matrix that cannot be trained.
@@ -40,7 +43,7 @@ impl Fixed {
 
 impl From<Param<Tensor<2>>> for Weight {
     fn from(param: Param<Tensor<2>>) -> Weight {
-        Weight { param, fixed: None }
+        Weight { param, fixed: None, packing: Packing::default() }
     }
 }
 
@@ -57,7 +60,8 @@ impl Weight {
 
     fn fixed(shape: [usize; 2], matrix: Fixed) -> Weight {
         let blank = Tensor::<1>::zeros([1], &Device::flex()).expand(shape);
-        Weight { param: Param::initialized(ParamId::new(), blank), fixed: Some(matrix) }
+        let param = Param::initialized(ParamId::new(), blank);
+        Weight { param, fixed: Some(matrix), packing: Packing::default() }
     }
 
     /// Whether a device supports stored weights: the kernels run on it and it is not an autodiff
@@ -106,7 +110,7 @@ impl Weight {
         }
     }
 
-    /// Computes `f(x·W + b)`. While no gradient is needed, a parameter is kept packed in `packing`.
+    /// Computes `f(x·W + b)`. While no gradient is needed, a parameter is kept packed.
     ///
     /// # Shapes
     /// `x: […, I]`, `W: [I, O]`, `bias: [O]` → `[…, O]`
@@ -115,12 +119,11 @@ impl Weight {
         x: Tensor<D>,
         bias: Option<Tensor<1>>,
         activation: Activation,
-        packing: &Packing,
     ) -> Tensor<D> {
         match &self.fixed {
             Some(Fixed::Stored(w)) => ops::stored_linear(x, w, bias, activation, true),
             Some(Fixed::Quantized(w)) => ops::quantized_linear(x, w, bias, activation),
-            None => ops::linear_packed(x, self.param.val(), bias, activation, packing),
+            None => ops::linear_packed(x, self.param.val(), bias, activation, &self.packing),
         }
     }
 
@@ -133,7 +136,10 @@ impl Weight {
         match &self.fixed {
             Some(Fixed::Stored(w)) => ops::stored_linear(x, &w.transpose(), bias, plain, false),
             Some(Fixed::Quantized(w)) => ops::quantized_linear(x, &w.transpose(), bias, plain),
-            None => ops::linear(x, self.param.val().transpose(), bias, plain),
+            None => {
+                let table = self.param.val().transpose();
+                ops::linear_packed(x, table, bias, plain, &self.packing)
+            }
         }
     }
 
@@ -146,6 +152,27 @@ impl Weight {
             Some(Fixed::Stored(table)) => ops::stored_embedding(table, ids),
             Some(Fixed::Quantized(table)) => ops::quantized_embedding(table, ids),
             None => ops::embedding(self.param.val(), ids, padding),
+        }
+    }
+
+    /// Plans `f(x·W + b)` on slices, or `f(x·Wᵀ + b)` if `turned`.
+    ///
+    /// # Panics
+    /// If the weight is not on the CPU in single precision.
+    pub(crate) fn plan(&self, turned: bool) -> PlannedWeight {
+        match &self.fixed {
+            Some(Fixed::Stored(w)) => {
+                let (w, kept) = if turned { (w.transpose(), false) } else { (w.clone(), true) };
+                PlannedWeight::stored(w, kept)
+            }
+            Some(Fixed::Quantized(w)) => {
+                PlannedWeight::quantized(if turned { w.transpose() } else { w.clone() })
+            }
+            None => {
+                let w = self.param.val();
+                let w = if turned { w.transpose() } else { w };
+                PlannedWeight::single(w, self.packing.clone())
+            }
         }
     }
 
@@ -166,7 +193,7 @@ impl Module for Weight {
 
     fn fork(self, device: &Device) -> Weight {
         match self.device() == *device {
-            true => Weight { param: self.param.fork(device), fixed: self.fixed },
+            true => Weight { param: self.param.fork(device), ..self },
             false => self.trained(device).fork(device).into(),
         }
     }
@@ -184,11 +211,11 @@ impl Module for Weight {
     }
 
     fn valid(&self) -> Weight {
-        Weight { param: self.param.valid(), fixed: self.fixed.clone() }
+        Weight { param: self.param.valid(), ..self.clone() }
     }
 
     fn materialize(self) -> Weight {
-        Weight { param: self.param.materialize(), fixed: self.fixed }
+        Weight { param: self.param.materialize(), ..self }
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
@@ -196,7 +223,7 @@ impl Module for Weight {
     }
 
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Weight {
-        Weight { param: Module::map(self.param, mapper), fixed: self.fixed }
+        Weight { param: Module::map(self.param, mapper), ..self }
     }
 }
 

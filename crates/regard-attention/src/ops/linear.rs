@@ -6,7 +6,7 @@ use crate::backend::{self, Buffer, Operands, Operation, Rows, matrix, ok};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
-use regard_kernels::gemm::{Epilogue, MatrixMut, product, seems_sparse};
+use regard_kernels::gemm::{Epilogue, Matrix, MatrixMut, product, seems_sparse};
 use regard_kernels::ops::linear::{Linear as Kernel, LinearGradients, SavedLinear};
 
 /// The operation, with operands `x`, `W` and optionally `b`.
@@ -87,6 +87,28 @@ fn composed<const D: usize>(
     activate(y, activation).reshape(shape)
 }
 
+/// Computes `f(x·W + b)` of rows, with the packed weight where it pays off.
+pub(crate) fn linear_rows(
+    rows: Matrix,
+    weight: &FlexTensor,
+    packing: Option<&Packing>,
+    to: MatrixMut,
+    rest: Epilogue,
+) {
+    let w = ok(matrix(weight));
+    let kept = match packing {
+        Some(packing) if !seems_sparse(rows, w) => packing.of(weight, w, rows.shape()[0]),
+        _ => None,
+    };
+    ok(match kept {
+        Some(kept) => product(rows, kept.packed(), to, rest),
+        None => {
+            let Epilogue { bias, activation, pre, .. } = rest;
+            Kernel { weight: w, bias, activation }.forward(rows, to, pre)
+        }
+    });
+}
+
 impl Operation for LinearOperation {
     /// Pre-activation values, unless `f` is the identity.
     type Saved = Option<FlexTensor>;
@@ -94,28 +116,28 @@ impl Operation for LinearOperation {
     fn forward(&self, x: &Operands<Flex>, tracked: bool) -> (FlexTensor, Self::Saved) {
         let [input, weight, bias @ ..] = &x.floats[..] else { panic!("x, W and perhaps b") };
         let rows = Rows::new(input);
-        let (rows, w) = (ok(rows.matrix()), ok(matrix(weight)));
-        let (n, o) = (rows.shape()[0], w.shape()[1]);
+        let rows = ok(rows.matrix());
+        let (n, o) = (rows.shape()[0], weight.shape()[1]);
         let bias = bias.first().map(backend::Dense::new);
-        let kept = match &self.packing {
+        let packing = match &self.packing {
             // The weight is about to change.
-            Some(packing) if tracked => packing.forget(),
-            Some(packing) if !seems_sparse(rows, w) => packing.of(weight, w, n),
-            _ => None,
+            Some(packing) if tracked => {
+                packing.forget();
+                None
+            }
+            packing => packing.as_ref(),
         };
         let mut y = Buffer::new(n * o);
         let keep = tracked && self.activation != Activation::Identity;
         let mut pre = keep.then(|| Buffer::new(n * o));
         let room = pre.as_deref_mut().map(|pre| ok(MatrixMut::new(pre, n, o)));
-        let (bias, activation) = (bias.as_deref(), self.activation);
-        let to = ok(MatrixMut::new(&mut y, n, o));
-        ok(match kept {
-            Some(kept) => {
-                let rest = Epilogue { bias, activation, pre: room, ..Epilogue::default() };
-                product(rows, kept.packed(), to, rest)
-            }
-            None => Kernel { weight: w, bias, activation }.forward(rows, to, room),
-        });
+        let rest = Epilogue {
+            bias: bias.as_deref(),
+            activation: self.activation,
+            pre: room,
+            ..Epilogue::default()
+        };
+        linear_rows(rows, weight, packing, ok(MatrixMut::new(&mut y, n, o)), rest);
         let mut shape = input.shape();
         let last = shape.num_dims() - 1;
         shape[last] = o;

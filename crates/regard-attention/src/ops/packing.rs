@@ -17,6 +17,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// Below this many rows a weight is not packed: reading it takes as long as multiplying by it.
 pub(super) const ROWS: usize = 8;
 
+/// The same for weights that a third-level cache may hold, by number of elements: the beams of one
+/// sentence are worth a packed copy.
+const SMALL_ROWS: usize = 2;
+const SMALL: usize = 4 << 20;
+
 /// Maximum total size of packed weights in the process, in bytes.
 static LIMIT: AtomicUsize = AtomicUsize::new(1 << 30);
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -82,7 +87,9 @@ impl Packing {
     pub(super) fn of(&self, tensor: &FlexTensor, weight: Matrix, rows: usize) -> Option<Arc<Kept>> {
         let (memory, layout) = (tensor.data_arc(), tensor.layout());
         // A weight with contiguous rows is read as fast without packing.
-        if rows < ROWS && layout.strides()[1] == 1 {
+        let small = weight.shape().iter().product::<usize>() <= SMALL;
+        let enough = if small { SMALL_ROWS } else { ROWS };
+        if rows < enough && layout.strides()[1] == 1 {
             return None;
         }
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +97,7 @@ impl Packing {
         if !same || state.layout.as_ref() != Some(layout) {
             let of = Arc::downgrade(&memory);
             *state = State { of, layout: Some(layout.clone()), kept: None };
-        } else if state.kept.is_none() && rows >= ROWS {
+        } else if state.kept.is_none() && rows >= enough {
             state.kept = Kept::new(weight.shape(), || Packed::new(weight)).map(Arc::new);
         }
         state.kept.clone()

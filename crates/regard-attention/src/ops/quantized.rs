@@ -7,7 +7,7 @@ use super::Activation;
 use crate::backend::{self, Buffer, Dense, Rows, ok, on_cpu};
 use burn::backend::Flex;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use regard_kernels::gemm::{Epilogue, MatrixMut};
+use regard_kernels::gemm::{Epilogue, Matrix, MatrixMut};
 use regard_kernels::quant::{Activations, Bits, QuantizedMatrix, product};
 use regard_kernels::view::Error;
 use std::ops::Range;
@@ -85,6 +85,15 @@ impl QuantizedWeight {
         }
     }
 
+    /// Converts a row to single precision.
+    ///
+    /// # Panics
+    /// If there is no such row, or `to` does not have exactly its length.
+    pub(crate) fn row(&self, at: usize, to: &mut [f32]) {
+        assert!(!self.turned, "a row of a transposed matrix");
+        self.matrix.row(at, to);
+    }
+
     /// Returns some rows of the matrix in memory as a weight of their own.
     ///
     /// # Panics
@@ -124,11 +133,26 @@ pub fn quantized_linear<const D: usize>(
     let rows = ok(rows.matrix());
     let n = rows.shape()[0];
     let mut y = Buffer::new(n * o);
-    let epilogue = Epilogue { bias: bias.as_deref(), activation, ..Epilogue::default() };
-    let x = ok(Activations::new(rows));
-    ok(product(&x, &weight.matrix, ok(MatrixMut::new(&mut y, n, o)), epilogue));
+    let rest = Epilogue { bias: bias.as_deref(), activation, ..Epilogue::default() };
+    quantized_rows(rows, weight, &mut y, rest);
     shape[D - 1] = o;
     Tensor::from_primitive::<Flex>(y.tensor(shape))
+}
+
+/// Computes `f(x·W + b)` of rows for a turned weight, whose scales belong to its outputs.
+///
+/// # Shapes
+/// `rows: [N, I]`, `weight: [I, O]` → `y: [N, O]`
+pub(crate) fn quantized_rows(
+    rows: Matrix,
+    weight: &QuantizedWeight,
+    y: &mut [f32],
+    rest: Epilogue,
+) {
+    assert!(weight.turned, "quantized_rows: needs scales for each output");
+    let (n, [_, o]) = (rows.shape()[0], weight.dims());
+    let x = ok(Activations::new(rows));
+    ok(product(&x, &weight.matrix, ok(MatrixMut::new(y, n, o)), rest));
 }
 
 /// Looks up rows of a quantised embedding table.

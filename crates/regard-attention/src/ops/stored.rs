@@ -113,6 +113,27 @@ impl StoredMatrix {
         if self.turned { tensor.transpose() } else { tensor }
     }
 
+    /// Converts a row to single precision.
+    ///
+    /// # Panics
+    /// If there is no such row, or `to` does not have exactly its length.
+    pub(crate) fn row(&self, mut at: usize, to: &mut [f32]) {
+        assert!(!self.turned, "a row of a transposed matrix");
+        for part in self.parts() {
+            let rows = part.shape()[0];
+            if at < rows {
+                return part.line(at, to);
+            }
+            at -= rows;
+        }
+        panic!("row {at} past the end of a stored matrix");
+    }
+
+    /// Whether [`stored_rows`] takes it: its parts are columns, or there is only one.
+    pub(crate) fn by_rows(&self) -> bool {
+        self.turned || self.memory.parts.len() == 1
+    }
+
     fn parts(&self) -> impl Iterator<Item = Stored<'_>> {
         let Memory { parts, width, .. } = &*self.memory;
         parts.iter().map(|part| ok(Stored::new(part.kind, &part.bytes, [part.rows, *width])))
@@ -171,8 +192,7 @@ pub fn stored_linear<const D: usize>(
 ) -> Tensor<D> {
     let ([i, o], mut shape) = (weight.dims(), x.dims());
     assert_eq!(shape[D - 1], i, "linear: x is {shape:?}, the weight [{i}, {o}]");
-    let in_parts = !weight.turned && weight.memory.parts.len() != 1;
-    if x.is_autodiff() || !backend::fused(&x) || in_parts {
+    if x.is_autodiff() || !backend::fused(&x) || !weight.by_rows() {
         let dense = weight.tensor(&x.device());
         return super::linear(x, dense, bias, activation);
     }
@@ -181,27 +201,39 @@ pub fn stored_linear<const D: usize>(
     let rows = ok(rows.matrix());
     let n = rows.shape()[0];
     let mut y = Buffer::new(n * o);
-    let bias = bias.as_deref();
-    let rest = |bias| Epilogue { bias, activation, ..Epilogue::default() };
-    match kept.then(|| weight.kept(rows)).flatten() {
-        Some(kept) => {
-            ok(product(rows, kept.packed(), ok(MatrixMut::new(&mut y, n, o)), rest(bias)));
-        }
-        None => {
-            let mut first = 0;
-            for part in weight.parts() {
-                let part = if weight.turned { part.t() } else { part };
-                let cols = first..first + part.shape()[1];
-                let strides = [o as isize, 1];
-                let to = MatrixMut::strided(&mut y, [n, cols.len()], strides, cols.start);
-                let bias = bias.map(|bias| &bias[cols.clone()]);
-                ok(product(rows, part, ok(to), rest(bias)));
-                first = cols.end;
-            }
-        }
-    }
+    let rest = Epilogue { bias: bias.as_deref(), activation, ..Epilogue::default() };
+    stored_rows(rows, weight, kept, &mut y, rest);
     shape[D - 1] = o;
     Tensor::from_primitive::<Flex>(y.tensor(shape))
+}
+
+/// Computes `f(x·W + b)` of rows for a stored weight that is whole or turned. With `kept`, a packed
+/// copy is used where it pays off.
+///
+/// # Shapes
+/// `rows: [N, I]`, `weight: [I, O]` → `y: [N, O]`
+pub(crate) fn stored_rows(
+    rows: Matrix,
+    weight: &StoredMatrix,
+    kept: bool,
+    y: &mut [f32],
+    rest: Epilogue,
+) {
+    let (n, [_, o]) = (rows.shape()[0], weight.dims());
+    if let Some(kept) = kept.then(|| weight.kept(rows)).flatten() {
+        return ok(product(rows, kept.packed(), ok(MatrixMut::new(y, n, o)), rest));
+    }
+    let Epilogue { bias, activation, .. } = rest;
+    let mut first = 0;
+    for part in weight.parts() {
+        let part = if weight.turned { part.t() } else { part };
+        let cols = first..first + part.shape()[1];
+        let to = MatrixMut::strided(y, [n, cols.len()], [o as isize, 1], cols.start);
+        let bias = bias.map(|bias| &bias[cols.clone()]);
+        let rest = Epilogue { bias, activation, ..Epilogue::default() };
+        ok(product(rows, part, ok(to), rest));
+        first = cols.end;
+    }
 }
 
 /// Looks up rows of a stored embedding table.

@@ -45,6 +45,36 @@ pub fn exponentials(x: &mut [f32], largest: f32) {
     dispatch(Exponentials { x, largest });
 }
 
+/// Returns whether every value is below +∞, and none is NaN.
+pub fn all_below_infinity(x: &[f32]) -> bool {
+    dispatch(Below(x))
+}
+
+struct Below<'a>(&'a [f32]);
+
+impl Kernel for Below<'_> {
+    type Out = bool;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> bool {
+        // Several at once, and one decision for each block.
+        self.0.chunks(BLOCK).all(|block| {
+            let bound = s.splat(f32::INFINITY);
+            let mut fine = [s.lt(s.splat(0.0), bound); AT_ONCE];
+            for chunk in block.chunks(AT_ONCE * S::LANES) {
+                for (i, fine) in (0..chunk.len()).step_by(S::LANES).zip(&mut fine) {
+                    *fine = s.both(*fine, s.lt(get(s, chunk, i), bound));
+                }
+            }
+            let one = |fine| s.select(fine, s.splat(0.0), s.splat(1.0));
+            let mut bad = s.splat(0.0);
+            for fine in fine {
+                bad = s.add(bad, one(fine));
+            }
+            s.largest(bad) == 0.0
+        })
+    }
+}
+
 struct Exponentials<'a> {
     x: &'a mut [f32],
     largest: f32,
@@ -197,6 +227,23 @@ mod tests {
     use super::*;
     use crate::rng::Stream;
     use crate::simd::{Isa, dispatch_on};
+
+    #[test]
+    fn a_value_that_is_not_below_infinity_is_found_anywhere() {
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+            for len in [0, 1, 15, 16, 17, 511, 512, 513, 1300] {
+                let mut x = vec![f32::NEG_INFINITY; len];
+                assert!(dispatch_on(isa, Below(&x)), "{len}");
+                for at in (0..len).step_by(7).chain(len.checked_sub(1)) {
+                    for bad in [f32::NAN, f32::INFINITY] {
+                        x[at] = bad;
+                        assert!(!dispatch_on(isa, Below(&x)), "{bad} at {at} of {len}");
+                    }
+                    x[at] = f32::MAX;
+                }
+            }
+        }
+    }
 
     /// Reference: everything sorted, in double precision.
     fn reference(row: &[f32], k: usize) -> (f64, Vec<(f32, u32)>) {

@@ -6,7 +6,9 @@ use super::tree::{Done, Node, ROOT, Tree};
 use super::{DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, beam, sample};
 use crate::{Error, Result};
 use regard_attention::Stream;
+use regard_attention::ops::all_below_infinity;
 use regard_attention::pool::parallel;
+use std::cell::Cell;
 use std::sync::Mutex;
 
 /// Number of logits from which the rows are divided among threads: one thread takes about 60 µs for
@@ -98,7 +100,7 @@ pub fn decode<S: Stepper + ?Sized>(
     let mut results = vec![Vec::new(); sentences.len()];
     let mut work: Vec<Mutex<Row>> = Vec::new();
     let (mut tokens, mut parents, mut text) = (Vec::new(), Vec::new(), Vec::new());
-    let mut all_logits = Vec::new();
+    let mut all_logits = LOGITS.take();
     while !active.is_empty() {
         tokens.clear();
         tokens.extend(active.iter().flat_map(|progress| &progress.live).map(|live| live.token));
@@ -150,13 +152,24 @@ pub fn decode<S: Stepper + ?Sized>(
             model.reorder(&parents);
         }
     }
+    if all_logits.capacity() <= KEPT_LOGITS {
+        LOGITS.set(all_logits);
+    }
     Ok(results)
+}
+
+/// Largest number of logits whose memory a thread keeps: 64 MiB.
+const KEPT_LOGITS: usize = 16 << 20;
+
+thread_local! {
+    /// Logits of the last step of the last search, for their memory: the system would clear some
+    /// megabytes for every search.
+    static LOGITS: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
 /// Returns an error if a logit is NaN or +∞.
 fn check_logits(logits: &[f32]) -> Result<()> {
-    // One pass without a branch per value; only NaN and +∞ are not below +∞.
-    if logits.iter().fold(true, |fine, x| fine & (*x < f32::INFINITY)) {
+    if all_below_infinity(logits) {
         return Ok(());
     }
     let bad = logits.iter().find(|x| x.is_nan() || **x == f32::INFINITY);
