@@ -1,5 +1,7 @@
 //! GPT-2 (Radford et al. 2019): a causal Transformer language model.
 
+mod plan;
+
 use crate::checkpoint::Binder;
 use crate::fields::fields;
 use crate::seq2seq::index;
@@ -284,7 +286,10 @@ impl Body for Gpt2 {
             read.iter().for_each(|row| texts.push(row));
             walk.read(texts.words(&self.words.table.device()));
         }
-        Some(Box::new(walk))
+        match plan::Planned::new(self, &walk.caches, read.len()) {
+            Some(plan) => Some(Box::new(plan)),
+            None => Some(Box::new(walk)),
+        }
     }
 }
 
@@ -299,7 +304,7 @@ impl Gpt2 {
     }
 }
 
-/// Decoding state with a KV cache.
+/// Decoding state with a KV cache, on tensors.
 struct Walk<'a> {
     model: &'a Gpt2,
     caches: Vec<KvCache>,

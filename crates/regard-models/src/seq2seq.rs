@@ -3,6 +3,7 @@
 use crate::network::Network;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
+use regard_attention::backend::numbers;
 
 /// Source sequences: rows of token ids, padded to one length.
 #[derive(Clone, Debug)]
@@ -46,8 +47,23 @@ pub trait Decoding {
     /// `words: [R, 1]`
     fn step(&mut self, words: Tensor<2, Int>) -> Next;
 
+    /// Feeds one token to each row as [`Decoding::step`] does, but from and to slices: replaces the
+    /// contents of `logits` by `[R, V]`, and returns the attention weights. A plan
+    /// ([`regard_attention::plan`]) makes no tensors here.
+    fn step_slices(&mut self, words: &[u32], logits: &mut Vec<f32>) -> Option<Tensor<2>> {
+        let next = self.step(tokens(words, &Device::flex()));
+        numbers(next.logits, logits);
+        next.attention
+    }
+
     /// Reorders rows for beam search: row `i` continues from the state of row `parents[i]`.
     fn reorder(&mut self, parents: &[usize]);
+}
+
+/// Converts the token of each row to a tensor `[R, 1]`.
+pub(crate) fn tokens(words: &[u32], device: &Device) -> Tensor<2, Int> {
+    let ids: Vec<i64> = words.iter().map(|id| i64::from(*id)).collect();
+    Tensor::from_data(TensorData::new(ids, [words.len(), 1]), device)
 }
 
 /// An encoder–decoder.

@@ -7,6 +7,8 @@
 
 mod config;
 pub(crate) mod decoding;
+mod plan;
+mod sinusoids;
 pub(crate) mod stack;
 
 pub use config::{Config, NormOrder, PositionEncoding};
@@ -71,8 +73,12 @@ impl Transformer {
     }
 
     fn logits(&self, x: Tensor<3>) -> Tensor<3> {
-        let table = self.head.as_ref().unwrap_or(&self.written().table);
-        table.scores(x, Some(self.bias.val()))
+        self.table().scores(x, Some(self.bias.val()))
+    }
+
+    /// `[V, M]`: output layer.
+    fn table(&self) -> &Weight {
+        self.head.as_ref().unwrap_or(&self.written().table)
     }
 }
 
@@ -167,7 +173,11 @@ impl Seq2Seq for Transformer {
     }
 
     fn decode<'a>(&'a self, source: &Source, look: bool) -> Box<dyn Decoding + 'a> {
-        Box::new(decoding::Walk::new(self, source, look))
+        // A plan returns no attention weights.
+        match (!look).then(|| plan::Planned::new(self, source)).flatten() {
+            Some(plan) => Box::new(plan),
+            None => Box::new(decoding::Walk::new(self, source, look)),
+        }
     }
 
     fn longest(&self) -> Option<usize> {

@@ -1,12 +1,13 @@
 //! Encoder, decoder, and their input embeddings.
 
+use super::sinusoids::sinusoids;
 use super::{Config, NormOrder, PositionEncoding};
 use crate::checkpoint::Binder;
 use crate::cross_attention::{
     AttendOptions, Attended, ConfiguredAttention, CrossAttentionKind, QueryPositions,
 };
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::layers::{
     self, Block, BlockConfig, Call, CrossAttention, CrossAttentionConfig, Dropout, Embedding,
     FeedForward, FeedForwardConfig, Norm, NormConfig, Residual, SelfAttention, SelfAttentionConfig,
@@ -62,23 +63,24 @@ impl Vectors {
                 assert!(first + t <= known, "positions: got {}, there are {known}", first + t);
                 learned.val().slice([first..first + t, 0..m])
             }
-            None => sines(first..first + t, m, &x.device()),
+            None => {
+                let mut sines = vec![];
+                sinusoids(first..first + t, m, &mut sines);
+                Tensor::from_data(TensorData::new(sines, [t, m]), &x.device())
+            }
         };
         self.dropout.forward(x + places.unsqueeze(), mode)
     }
-}
 
-/// Returns sinusoidal positions, all sines, then all cosines, as in Marian: the paper's columns in
-/// another order.
-fn sines(rows: std::ops::Range<usize>, width: usize, device: &Device) -> Tensor<2> {
-    let (n, half) = (rows.len(), width.div_ceil(2));
-    let number = |row: usize, column: usize| {
-        let pair = if column < half { column } else { column - half };
-        let angle = row as f64 / 10000f64.powf(2.0 * pair as f64 / width as f64);
-        if column < half { angle.sin() as f32 } else { angle.cos() as f32 }
-    };
-    let values: Vec<f32> = rows.flat_map(|r| (0..width).map(move |c| number(r, c))).collect();
-    Tensor::from_data(TensorData::new(values, [n, width]), device)
+    /// Scale of embeddings.
+    pub fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// Learned positions; `None` for sinusoids.
+    pub fn learned(&self) -> Option<&Param<Tensor<2>>> {
+        self.learned.as_ref()
+    }
 }
 
 /// The encoder's layers.
@@ -273,7 +275,7 @@ impl Decoder {
     }
 
     /// Norm before a layer's first sublayer, or after the last layer; `None` if post-norm.
-    fn entry(&self, layer: usize) -> Option<&Norm> {
+    pub fn entry(&self, layer: usize) -> Option<&Norm> {
         let norm = self.layers.get(layer).map(|layer| &layer.attention_norm);
         norm.or(self.last.as_ref()).filter(|_| self.norms == layers::NormPlacement::Pre)
     }

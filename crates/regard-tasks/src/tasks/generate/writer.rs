@@ -7,7 +7,7 @@ use crate::logits::not_finite;
 use crate::reader::fits;
 use crate::text::Tokenizer;
 use crate::train;
-use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+use burn::tensor::{Device, activation};
 use regard_attention::Mode;
 use regard_attention::backend::numbers;
 use regard_models::text::{self, Head, TextModel, Texts};
@@ -24,7 +24,6 @@ pub struct Generator {
     defaults: Options,
     ids: Ids,
     bos: Option<u32>,
-    device: Device,
 }
 
 /// A generated continuation.
@@ -83,7 +82,7 @@ impl Generator {
         let (bos, eos) = (id("bos_token_id"), id("eos_token_id"));
         let pad = tokenizer.special().pad.or(eos);
         let ids = Ids { bos: bos.unwrap_or(0), eos, pad };
-        Ok(Generator { model, tokenizer, defaults, ids, bos, device: Device::flex() })
+        Ok(Generator { model, tokenizer, defaults, ids, bos })
     }
 
     /// Opens a model: from a folder, which may be a training run's, or a built-in one.
@@ -299,11 +298,8 @@ impl Stepper for Writing<'_> {
         if self.decoding.is_none() || self.held == self.longest {
             self.make_room();
         }
-        let ids: Vec<i64> = tokens.iter().map(|id| i64::from(*id)).collect();
-        let shape = [tokens.len(), 1];
-        let words = Tensor::<2, Int>::from_data(TensorData::new(ids, shape), &self.writer.device);
         let decoding = self.decoding.as_mut().expect("just made");
-        numbers(decoding.step(words).logits, logits);
+        decoding.step_slices(tokens, logits);
         self.held += 1;
         for (row, token) in self.rows.iter_mut().zip(tokens) {
             row.push(*token);

@@ -5,7 +5,7 @@ use crate::decode::{
     DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, decode, generation,
 };
 use crate::train;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::backend::numbers;
 use regard_models::{Decoding, Error, ModelFiles, Result, Seq2Seq, Source, zoo};
 use serde_json::Value;
@@ -95,7 +95,7 @@ impl Translator {
         let source = padded(sources, self.ids.pad.unwrap_or(0), &self.device);
         let decoding = self.model.decode(&source, look || options.coverage_penalty > 0.0);
         let vocabulary = self.tokens.target.size();
-        let mut stepping = Stepping { decoding, vocabulary, device: &self.device };
+        let mut stepping = Stepping { decoding, vocabulary };
         decode(&mut stepping, sentences, options, &self.ids)
     }
 
@@ -139,7 +139,6 @@ pub(super) fn padded(rows: &[&[u32]], pad: u32, device: &Device) -> Source {
 struct Stepping<'a> {
     decoding: Box<dyn Decoding + 'a>,
     vocabulary: usize,
-    device: &'a Device,
 }
 
 impl Stepper for Stepping<'_> {
@@ -148,12 +147,7 @@ impl Stepper for Stepping<'_> {
     }
 
     fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
-        let ids: Vec<i64> = tokens.iter().map(|id| i64::from(*id)).collect();
-        let words =
-            Tensor::<2, Int>::from_data(TensorData::new(ids, [tokens.len(), 1]), self.device);
-        let next = self.decoding.step(words);
-        numbers(next.logits, logits);
-        next.attention.map(|weights| {
+        self.decoding.step_slices(tokens, logits).map(|weights| {
             let mut attention = StepAttention { weights: vec![], keys: weights.dims()[1] };
             numbers(weights, &mut attention.weights);
             attention
