@@ -22,7 +22,7 @@ mod scratch;
 
 pub use bolero;
 pub use guard::{Limits, Target};
-pub use memory::Counting;
+pub use memory::{Counting, held, peak_of};
 pub use mutate::{Mutant, Mutants};
 pub use scratch::{Scratch, parts};
 

@@ -15,9 +15,14 @@ thread_local! {
     static CAP: Cell<isize> = const { Cell::new(isize::MAX) };
 }
 
+/// Returns the bytes that this thread holds, if [`Counting`] is the allocator.
+pub fn held() -> isize {
+    NOW.get()
+}
+
 /// Runs `work` and returns its peak memory, in bytes above the current. Ends the process if it
 /// needs more than `cap` bytes.
-pub(crate) fn peak_of<T>(cap: usize, work: impl FnOnce() -> T) -> (T, usize) {
+pub fn peak_of<T>(cap: usize, work: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);
     CAP.set(before.saturating_add_unsigned(cap));
