@@ -3,6 +3,7 @@
     python bench/texts.py encode   [--model FOLDER] [--rounds N] [--json]
     python bench/texts.py generate [--rounds N] [--json]
     python bench/texts.py train    [--model FOLDER] [--rounds N] [--json]
+    python bench/texts.py quantized [--model FOLDER] [--rounds N] [--isa avx2] [--json]
 
 encode: all-MiniLM-L6-v2 (BERT, 6 layers, width 384; from PyPI unless a folder is given) to the
 vectors of all tokens, at four shapes, by Regard, by PyTorch (transformers, eager and with scaled
@@ -10,9 +11,13 @@ dot-product attention; the faster counts) and by ONNX Runtime in float32; then a
 where the others pad. generate: the shape of GPT-2 124M with random weights: the first token after
 512, by Regard and PyTorch, and the tokens after it, with the rate at which memory can be read.
 train: a step of fine-tuning MiniLM to two labels, by Regard and by PyTorch eager.
+quantized: MiniLM in float32 and int8 at the same shapes, beside ONNX Runtime's dynamic int8
+(weights per channel, with all threads), and tokens of GPT-2 124M in float32, int8 and int4.
+--isa avx2 forces AVX2 in Regard; ONNX Runtime has no such switch.
 
 The other libraries run in this process, Regard in one of its own between their rounds. The program
-is called with the former names of its flags, so that older builds can be measured too.
+is called with the former names of its flags, so that older builds can be measured too:
+REGARD_PROGRAM is the path of a program to measure instead of building this one.
 """
 
 import argparse
@@ -34,6 +39,8 @@ GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}
 
 
 def program():
+    if os.environ.get("REGARD_PROGRAM"):
+        return pathlib.Path(os.environ["REGARD_PROGRAM"])
     root = environment.HERE.parent
     build = ["cargo", "build", "--release", "-p", "regard"]
     subprocess.run(build, check=True, cwd=root, stdout=sys.stderr)
@@ -205,6 +212,58 @@ def writing(given):
     return rows, {"ms to read the weights": read, "share of bandwidth": share}
 
 
+def quantized(given):
+    import numpy as np
+    import onnxruntime
+    import torch
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from transformers import AutoModel
+
+    binary, folder = program(), minilm(given)
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = given.threads, 1
+    with tempfile.TemporaryDirectory() as home:
+        path = exported(model.eval(), home)
+        small = pathlib.Path(home) / "int8.onnx"
+        quantize_dynamic(str(path), str(small), weight_type=QuantType.QInt8, per_channel=True)
+        session = onnxruntime.InferenceSession(str(small), options, ["CPUExecutionProvider"])
+    rows = []
+    for b, t in SHAPES:
+        ids = np.random.default_rng(0).integers(1000, 20000, (b, t))
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids),
+                "token_type_ids": np.zeros_like(ids)}
+        times = {"Regard f32": [], "Regard int8": [], "ONNX Runtime int8": []}
+        for _ in range(given.rounds):
+            times["ONNX Runtime int8"] += timed(lambda: session.run(None, feed))
+            time.sleep(0.1)
+            flags = ["--batch", b, "--tokens", t, "--rounds", 20 if b * t < 1000 else 4]
+            times["Regard f32"].append(ours(binary, folder, given, *flags)["ms"])
+            found = ours(binary, folder, given, *flags, "--storage", "int8")
+            times["Regard int8"].append(found["ms"])
+        found = {name: statistics.median(x) for name, x in times.items()}
+        rows.append({"shape": f"{b} × {t}", **found,
+                     "× ours f32": found["Regard f32"] / found["Regard int8"],
+                     "× ONNX Runtime": found["ONNX Runtime int8"] / found["Regard int8"]})
+    more = {"geometric mean × ONNX Runtime int8":
+            statistics.geometric_mean(row["× ONNX Runtime"] for row in rows)}
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "config.json").write_text(json.dumps(GPT2))
+        tokens = {}
+        for storage in ("f32", "int8", "int4"):
+            flags = ["--do", "write", "--tokens", 32, "--words", 48, "--rounds", 4]
+            flags += ["--storage", storage] if storage != "f32" else []
+            found = [ours(binary, folder, given, *flags)["writing"] for _ in range(given.rounds)]
+            tokens[storage] = statistics.median(x["ms"] for x in found)
+            more[f"GPT-2 124M {storage}, ms per token"] = tokens[storage]
+            if storage == "f32":
+                share = statistics.median(x["share_of_bandwidth"] for x in found)
+                more["GPT-2 124M f32, share of bandwidth"] = share
+            else:
+                more[f"GPT-2 124M {storage}, × f32"] = tokens["f32"] / tokens[storage]
+    return rows, more
+
+
 def learning(given):
     import torch
     from transformers import AutoModelForSequenceClassification
@@ -241,19 +300,24 @@ def learning(given):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     former = {"read": "encode", "write": "generate", "learn": "train"}
-    parser.add_argument("what", choices=list(former.values()), type=lambda name: former.get(name, name))
+    choices = [*former.values(), "quantized"]
+    parser.add_argument("what", choices=choices, type=lambda name: former.get(name, name))
     parser.add_argument("--model", help="a folder of MiniLM")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--isa", choices=["avx2"], help="force an instruction set")
     given = parser.parse_args()
+    if given.isa:
+        os.environ.update(REGARD_ISA="avx2", REGARD_INT_ISA="avx2")
     environment.enter(given.threads, build=False)
 
     import torch
 
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    rows, more = {"encode": reading, "generate": writing, "train": learning}[given.what](given)
+    kinds = {"encode": reading, "generate": writing, "train": learning, "quantized": quantized}
+    rows, more = kinds[given.what](given)
     if given.json:
         print(json.dumps({"rows": rows, **more}))
         return

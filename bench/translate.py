@@ -14,7 +14,8 @@ The second form trains the recipe's Transformer for some steps by Regard and by 
 (transformers' Marian with its scaled dot-product attention), on batches that are made in the same
 way from the same data, and compares target tokens a second.
 
-Data is read from REGARD_DATA.
+Data is read from REGARD_DATA. REGARD_PROGRAM is the path of a program to measure instead of
+building this one.
 """
 
 import argparse
@@ -34,6 +35,8 @@ BEAMS = 4
 
 
 def program():
+    if os.environ.get("REGARD_PROGRAM"):
+        return pathlib.Path(os.environ["REGARD_PROGRAM"])
     root = environment.HERE.parent
     build = ["cargo", "build", "--release", "-p", "regard"]
     subprocess.run(build, check=True, cwd=root, stdout=sys.stderr)
