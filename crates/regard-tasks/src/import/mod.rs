@@ -53,6 +53,7 @@ pub use preset::Effort;
 pub use reading::{Purpose, Reading, TrainedImport};
 pub use record::{DATA, RECORD};
 pub use request::{ColumnNames, Request};
+pub use tag::{WordColumn, WordFormat, WordSentence, WordSentences, recorded_word_column};
 pub(crate) use units::{is_unspaced, units};
 
 use crate::data::ledger;

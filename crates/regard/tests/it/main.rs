@@ -41,6 +41,7 @@ mod shelf;
 mod shipped;
 mod summarize;
 mod tables;
+mod tag_words;
 mod tiny;
 mod tokenizer;
 mod translate;

@@ -3,6 +3,7 @@
 mod json;
 mod lines;
 mod treebank;
+mod words;
 
 use super::examples::{Example, check_parts, divide, part_files, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
@@ -18,6 +19,7 @@ use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
 use toml::{Table as Keys, Value};
+pub use words::{WordColumn, WordFormat, WordSentence, WordSentences, recorded_word_column};
 
 /// Ends of file names that are read from a folder.
 const ENDS: [&str; 10] =
