@@ -45,5 +45,6 @@ mod tag_words;
 mod tiny;
 mod tokenizer;
 mod translate;
+mod uses;
 mod words;
 mod your_data;

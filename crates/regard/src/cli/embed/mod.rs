@@ -27,6 +27,7 @@ glove-subset` tells how to get it), or --vectors FILE.
 
 Prints the components of a vector on one line, separated by spaces, or {\"embedding\": […]} with
 --json. A text beyond the model's maximum length is split, and the mean of its parts is returned.
+Any text model is accepted; a note tells if it was not trained for embeddings.
 
 --vectors takes a file in GloVe or word2vec format (text, or binary if its name ends in .bin; .gz
 after either), or `glove-subset`. Word models can be initialised with the same vectors: recipe key
@@ -112,7 +113,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let pooling = flags.pooling.map(SentencePooling::from);
     let parameters = Parameters { pooling, normalize: flags.normalize.then_some(true) };
     // Unsupported pooling of the model is reported before the first text.
-    embedder.settings(&parameters)?;
+    let (pooling, _) = embedder.settings(&parameters)?;
+    if let Some(untrained) = embedder.0.untrained_note(pooling)? {
+        inputs::note(&format!("{model}: {untrained}"));
+    }
     let mut unknown = inputs::Unknown::default();
     let source = TextSource::of(&flags.text, &flags.file, Some(model));
     inputs::each(&source, global.json, out, &mut |text, out| {

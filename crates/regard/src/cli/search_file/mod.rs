@@ -127,6 +127,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let place = index::Place::find(&flags)?;
     let searcher: Searcher = models::open(Some(model), &flags.hub)?;
     let pooling = searcher.pooling(flags.pooling.map(SentencePooling::from))?;
+    if let Some(untrained) = searcher.encoder().untrained_note(pooling)? {
+        inputs::note(&format!("{model}: {untrained}"));
+    }
     // A revision is one of --model.
     let hub = Hub { revision: None, ..flags.hub.clone() };
     let reranker: Option<Reranker> =
