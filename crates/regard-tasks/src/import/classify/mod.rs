@@ -195,7 +195,9 @@ fn rows(
     table.take_header(columns.header.is_some(), findings);
     table.take_nested(&[&columns.text[..], &[columns.label]].concat(), findings);
     let asked = request.columns.text.as_deref();
-    if request.like().is_none() || asked.is_some() {
+    // A run whose columns have numbers alone was never trained on a column of numbers.
+    let is_numbered = |reading: &Reading| reading.header == Some(false);
+    if request.like().is_none_or(is_numbered) || asked.is_some() {
         let names = columns.header.as_deref();
         let texts = TextColumns {
             flag: "text",
