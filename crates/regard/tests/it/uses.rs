@@ -1,6 +1,6 @@
 //! Models and options that a command can use, but not as they are meant: it says so.
 
-use crate::program::{folder, regard};
+use crate::program::{command, fails, finish, folder, regard};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -49,4 +49,50 @@ fn embeddings_of_a_model_for_something_else_are_told() {
     fs::write(model.join("1_Pooling/config.json"), "{\"pooling_mode_mean_tokens\": true}").unwrap();
     let ran = regard(&["embed", "a cat", "--model", &model.display().to_string()]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+}
+
+/// What is printed after "train one" parses, and trains where its data are there.
+#[test]
+fn attention_that_a_model_lacks_is_told_with_one_that_has_it() {
+    let home = folder("uses_attention");
+    let model = golden("BertForSequenceClassification");
+    let proposed = "regard train classify --data FILE --set model.pooling=attention";
+    fails(
+        &["classify", "a cat", "--attention-weights", "--model", &model],
+        &["--attention-weights", "does not weigh the words", "The built-in model does", proposed],
+    );
+    assert_eq!(regard(&["classify", "A fine film.", "--attention-weights"]).code, 0);
+    let reviews = repository().join("examples/reviews.csv").display().to_string();
+    let words: Vec<&str> = proposed
+        .split(' ')
+        .skip(1)
+        .map(|word| if word == "FILE" { reviews.as_str() } else { word })
+        .collect();
+    let short = ["--quick", "--out", "run", "--set", "train.steps=2"];
+    let mut train = command(&[&words[..], &short].concat());
+    train.current_dir(&home);
+    let ran = finish(train);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mut classify =
+        command(&["classify", "A fine meal.", "--attention-weights", "--model", "run"]);
+    classify.current_dir(&home);
+    let ran = finish(classify);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("\tmeal"), "{}", ran.out);
+}
+
+#[test]
+fn a_family_that_cannot_be_trained_for_a_task_is_told_with_those_that_can() {
+    let home = folder("uses_heads");
+    let row = |i: usize| {
+        format!("{{\"context\": \"the cat {i}\", \"question\": \"what\", \"answer\": \"cat\"}}\n")
+    };
+    let data = home.join("asked.jsonl").display().to_string();
+    fs::write(&data, (0..30).map(row).collect::<String>()).unwrap();
+    let model = repository().join("models/en-pos").display().to_string();
+    let out = home.join("run").display().to_string();
+    fails(
+        &["train", "answer", "--data", &data, "--from", &model, "--out", &out],
+        &["bilstm cannot be trained to answer questions", "bert", "google-bert/bert-base-uncased"],
+    );
 }

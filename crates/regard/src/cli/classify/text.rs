@@ -66,7 +66,12 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
         let response = classifier.run_one(input, &parameters).map_err(|error| {
             match error.to_string().strip_prefix("attention: ") {
                 // A property of the model, so every line would fail.
-                Some(why) => anyhow!("--attention-weights: {why}").into(),
+                Some(why) => anyhow!(
+                    "--attention-weights: {why}. The built-in model does (leave out --model); to \
+                     train one that does: regard train classify --data FILE --set \
+                     model.pooling=attention"
+                )
+                .into(),
                 None => InputError::from(error),
             }
         })?;
