@@ -51,6 +51,36 @@ fn embeddings_of_a_model_for_something_else_are_told() {
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
 
+#[test]
+fn quantised_weights_are_counted_or_refused() {
+    let out = folder("uses_storage").join("model").display().to_string();
+    for bits in ["int8", "int4"] {
+        fails(
+            &["models", "export", "en-pos", "--out", &out, "--storage", bits],
+            &[&format!("regard quantize en-pos --to {bits} --out "), "floating point"],
+        );
+    }
+    assert!(!Path::new(&out).exists());
+    fails(&["models", "--storage", "int8"], &["--storage int8"]);
+    fails(&["models", "en-fr", "--storage", "int8"], &["regard inspect en-fr --storage int8"]);
+    fails(&["attend", "--demo", "--storage", "int8"], &["--storage", "--translate"]);
+    let memory = |args: &[&str]| {
+        let ran = regard(&[&["inspect", "clothes", "--json"], args].concat());
+        let found: serde_json::Value = serde_json::from_str(&ran.out).expect(&ran.err);
+        (found["memory"].as_u64().unwrap(), found["parameters"].as_u64().unwrap())
+    };
+    let (floats, parameters) = memory(&[]);
+    let (bytes, _) = memory(&["--storage", "int8"]);
+    assert_eq!(floats, 4 * parameters);
+    assert!(bytes < floats / 2, "{bytes} of {floats}");
+    // The weights of this one are quantised in its file.
+    let ran = regard(&["inspect", "en-fr"]);
+    assert!(ran.out.contains("6.01 M parameters; 6.2 MB in memory"), "{}", ran.out);
+    let ran = regard(&["inspect", "clothes", "--storage", "int8"]);
+    let told = format!("{:.1} MB in memory", bytes as f64 / 1e6);
+    assert!(ran.out.contains(&told), "{told}: {}", ran.out);
+}
+
 /// What is printed after "train one" parses, and trains where its data are there.
 #[test]
 fn attention_that_a_model_lacks_is_told_with_one_that_has_it() {
