@@ -1,6 +1,7 @@
 //! Resolution of `--model`: a folder, a name in `runs/` or `models/`, a built-in model, or an id of
 //! the Hugging Face Hub.
 
+use crate::cli::command_without;
 use crate::hub::{self, Fetch, Hub, Snapshot};
 use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
@@ -350,17 +351,44 @@ pub fn default_note<P: Pipeline>() -> Option<String> {
 /// Says what to type for a task that no model is built in for: the command of the user with a model
 /// of the Hub, or else the one that trains a model and the one that uses it.
 fn lacks(row: &TaskRow) -> String {
-    let download = match row.hub {
-        "" => String::new(),
-        id => format!("Download one: --model {id}. "),
-    };
+    let (command, download) = (command_without(&[]), download(row));
+    let need = format!("--model is required: need a model that {}, and none is built in", row.does);
     let own = import::preset::command(row.models, None);
-    let own = own.map_or(String::new(), |own| format!("`{own}`, or by a recipe: "));
-    format!(
-        "--model is required: need a model that {}, and none is built in. {download}Or train one: \
-         {own}`regard train {}`",
-        row.does, row.recipe
-    )
+    let recipe = row.recipe;
+    match (row.hub, own) {
+        // No recipe trains a model for embeddings.
+        (id, _) if !id.is_empty() && ["embed", "search"].contains(&row.name) => {
+            format!("{need}. {download}")
+        }
+        ("", Some(own)) => format!(
+            "{need}. Type: {own} --out runs/mine, and then: {command} --model runs/mine; or train \
+             by a recipe: `regard train {recipe}`"
+        ),
+        ("", None) => format!("{need}. Type: regard train {recipe}, and then: {command}"),
+        (_, own) => {
+            let own = own.map_or(String::new(), |own| format!("`{own}`, or by a recipe: "));
+            format!("{need}. {download}. Or train one: {own}`regard train {recipe}`")
+        }
+    }
+}
+
+/// The command of the user with a model of the Hub.
+fn download(row: &TaskRow) -> String {
+    let (command, id) = (command_without(&[]), row.hub);
+    format!("Type: {command} --model {id} (downloads it from the Hugging Face Hub)")
+}
+
+/// What to type for a task if the built-in model is one of another kind.
+pub fn downloaded<P: Pipeline>() -> String {
+    download(row(P::TASK))
+}
+
+/// Value of `--model` for a task that no model is built in for.
+///
+/// # Errors
+/// Without one, with what to type.
+pub fn required<P: Pipeline>(asked: Option<&str>) -> Result<&str> {
+    asked.with_context(|| lacks(row(P::TASK)))
 }
 
 /// Command that trains a model of a task.

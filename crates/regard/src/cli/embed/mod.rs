@@ -6,7 +6,7 @@ use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use regard_tasks::embed::{Embedder, Parameters, SentencePooling};
 use regard_tasks::pipeline::Pipeline;
@@ -104,11 +104,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         flags.file.refuse("embed", "single words")?;
         return words::run(&flags, global, out);
     }
-    let model = flags.model.as_deref();
-    let model = model.context(
-        "--model is required: no model for embeddings of texts is built in. Pass a folder or a Hub \
-         id, as --model sentence-transformers/all-MiniLM-L6-v2; for single words: --words WORD…",
-    )?;
+    let model = models::required::<Embedder>(flags.model.as_deref())?;
     let embedder: Embedder = models::open(Some(model), &flags.hub)?;
     let pooling = flags.pooling.map(SentencePooling::from);
     let parameters = Parameters { pooling, normalize: flags.normalize.then_some(true) };
