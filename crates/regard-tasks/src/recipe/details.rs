@@ -1,5 +1,6 @@
 //! Details of an evaluation: metrics of each label, the confusion matrix, and the worst examples.
 
+use crate::import::Places;
 use crate::metrics::PrecisionRecall;
 use crate::say;
 use serde::Serialize;
@@ -62,6 +63,9 @@ pub struct WorstLabel {
     /// Number of the example in the data, from 1; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<usize>,
+    /// File and line of the user's data, as `FILE:LINE`, if they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// Input, shortened: its text, or the name of a file, image or node.
     pub text: String,
     /// True label.
@@ -188,6 +192,7 @@ impl Details {
             let ShownInput { number, text } = show(at);
             WorstExample::Label(WorstLabel {
                 number,
+                place: None,
                 text: say::short(&text, LONGEST),
                 label: names[*right].clone(),
                 probability: (-loss).exp(),
@@ -197,6 +202,15 @@ impl Details {
         };
         let worst = worst.into_iter().map(shown).collect();
         Details { labels, confusion, worst_by: "loss of the true label", worst }
+    }
+
+    /// Sets the places of the worst examples in the user's files, by their numbers.
+    pub fn locate(&mut self, places: &Places) {
+        for example in &mut self.worst {
+            if let WorstExample::Label(worst) = example {
+                worst.place = worst.number.and_then(|number| places.get(number));
+            }
+        }
     }
 
     /// Orders examples by their distance from the `perfect` score; those that have it are left out.

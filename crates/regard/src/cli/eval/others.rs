@@ -6,11 +6,13 @@ use crate::cli::inputs::note;
 use crate::cli::say::say;
 use crate::cli::write_json;
 use crate::machine;
+use crate::models::ResolvedModel;
 use crate::show::table::Table;
 use crate::show::terminal;
 use anyhow::{Context, Result, anyhow};
 use regard_tasks::data::Part;
 use regard_tasks::evaluation::{Details, EvaluationData, Report};
+use regard_tasks::import::Places;
 use regard_tasks::recipe::{self, Task};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -31,6 +33,16 @@ pub fn run(job: Job, more: bool, global: &Global, out: &mut dyn Write) -> Result
     if let Some(own) = &job.own {
         // What was read of the user's file has been said; the columns are those of a copy.
         (report.data, report.part, report.columns) = (own.shown.clone(), None, None);
+    }
+    let places = match (&job.own, &job.model, &job.on, report.part) {
+        (Some(own), ..) => own.places.clone(),
+        (_, ResolvedModel::Folder(run), EvaluationData::Set { set: None, .. }, Some(part)) => {
+            Places::of_run(&run.path, part)
+        }
+        _ => Places::default(),
+    };
+    if let Some(details) = &mut report.details {
+        details.locate(&places);
     }
     if let Some(columns) = &report.columns {
         say(columns);
