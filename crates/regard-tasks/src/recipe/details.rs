@@ -26,6 +26,22 @@ pub struct Details {
     pub worst_by: &'static str,
     /// Worst examples, at most ten, the worst first.
     pub worst: Vec<WorstExample>,
+    /// Predictions for all examples with labels, in their order.
+    #[serde(skip)]
+    pub predictions: Vec<Prediction>,
+}
+
+/// Prediction for an example, with indices into the labels of the details.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// True label.
+    pub right: usize,
+    /// Predicted label; `None` if there was no prediction.
+    pub said: Option<usize>,
+    /// Input of a wrong prediction, shortened.
+    pub text: Option<String>,
+    /// Number of a wrong prediction in the data, from 1, if it is known.
+    pub number: Option<usize>,
 }
 
 /// Metrics of one label.
@@ -201,7 +217,15 @@ impl Details {
             })
         };
         let worst = worst.into_iter().map(shown).collect();
-        Details { labels, confusion, worst_by: "loss of the true label", worst }
+        let prediction = |(at, judged): (usize, &JudgedLabel)| {
+            let (right, said) = (judged.right, judged.said.map(|(said, _)| said));
+            let input = (said != Some(right)).then(|| show(at));
+            let number = input.as_ref().and_then(|input| input.number);
+            let text = input.map(|input| say::short(&input.text, LONGEST));
+            Prediction { right, said, text, number }
+        };
+        let predictions = all.iter().enumerate().map(prediction).collect();
+        Details { labels, confusion, worst_by: "loss of the true label", worst, predictions }
     }
 
     /// Sets the places of the worst examples in the user's files, by their numbers.

@@ -181,6 +181,7 @@ mod tests {
             confusion: vec![vec![7; labels]; labels],
             worst_by: "loss of the true label",
             worst: (0..10).map(worst).collect(),
+            predictions: vec![],
         }
     }
 
