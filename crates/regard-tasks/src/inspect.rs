@@ -19,6 +19,8 @@ pub struct Inspected {
     pub parameters: usize,
     /// Size of the weight files, in bytes.
     pub bytes: u64,
+    /// Size of the weights in memory, in bytes, in the types in which they are kept.
+    pub memory: u64,
     /// Description of the input, such as "images of 12 × 12 pixels, 1 channels".
     pub reads: String,
     /// Vocabulary size; `None` if the model does not process tokens.
@@ -44,13 +46,15 @@ pub fn inspect(model: impl Into<ModelFiles>) -> Result<Inspected> {
 /// Describes a network; `bytes` is left at 0.
 fn inspected(network: &dyn Network) -> Inspected {
     let Description { reads, vocabulary, longest, attention, .. } = network.describe();
+    let weights = network.weights();
     Inspected {
         parameters: network.parameters(),
         reads,
         vocabulary,
         longest,
         attention,
-        tensors: shapes(&network.weights()),
+        memory: weights.values().map(|array| array.size() as u64).sum(),
+        tensors: shapes(&weights),
         ..named(&network.config())
     }
 }

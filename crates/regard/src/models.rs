@@ -1,6 +1,7 @@
 //! Resolution of `--model`: a folder, a name in `runs/` or `models/`, a built-in model, or an id of
 //! the Hugging Face Hub.
 
+use crate::cli::command_without;
 use crate::hub::{self, Fetch, Hub, Snapshot};
 use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
@@ -31,6 +32,9 @@ pub struct BuiltInModel {
     pub recipe: &'static str,
     /// Task that it was trained for, by its name in [`pipeline::TASKS`].
     pub task: &'static str,
+    /// What a command without `--model` says about it: what it can be used for, if that is not clear
+    /// from the command.
+    pub default_note: Option<&'static str>,
     /// Licence of the weights, with the origin of the training data.
     pub licence: &'static str,
     /// Contents of its files, by name.
@@ -56,6 +60,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Transformer, English to French",
         recipe: "tatoeba-en-fr-transformer",
         task: "translate",
+        default_note: None,
         licence: TATOEBA,
         files: files!("en-fr": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
@@ -65,6 +70,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Bahdanau's model (additive attention over a bidirectional GRU), English to French",
         recipe: "tatoeba-en-fr-bahdanau",
         task: "translate",
+        default_note: None,
         licence: TATOEBA,
         files: files!("en-fr-bahdanau": "config.json" "generation_config.json"
             "model.safetensors" "tokenizer.json" "tokenizer_config.json"),
@@ -74,6 +80,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Bahdanau's model on characters, Chinese to English",
         recipe: "tatoeba-zh-en-bahdanau",
         task: "translate",
+        default_note: None,
         licence: TATOEBA,
         files: files!("zh-en": "config.json" "generation_config.json" "model.safetensors" "source.tokenizer.json" "source.tokenizer_config.json" "target.tokenizer.json" "target.tokenizer_config.json"),
     },
@@ -82,6 +89,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "GPT, continues a text in the style of Shakespeare, character by character",
         recipe: "shakespeare-gpt",
         task: "generate",
+        default_note: None,
         licence: "trained on Shakespeare's plays (tinyshakespeare), which are in the public domain",
         files: files!("shakespeare": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
@@ -91,6 +99,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Bidirectional LSTM over words and characters, English parts of speech",
         recipe: "ewt-words",
         task: "tag",
+        default_note: None,
         licence: "CC BY-SA 4.0; trained on Universal Dependencies, English Web Treebank",
         files: files!("en-pos": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
@@ -100,6 +109,9 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Bidirectional LSTM with attention pooling, genre of an English sentence from the web",
         recipe: "ewt-genre",
         task: "classify",
+        default_note: Some(
+            "the genre of an English sentence. For labels of yours: regard train classify --data FILE",
+        ),
         licence: "CC BY-SA 4.0; trained on Universal Dependencies, English Web Treebank",
         files: files!("genre": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
@@ -109,6 +121,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Answers questions about bAbI stories, with the sentences it attended to",
         recipe: "babi",
         task: "answer-story",
+        default_note: None,
         licence: "CC BY 3.0; trained on the bAbI tasks of Facebook AI Research",
         files: files!("stories": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
@@ -118,6 +131,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Truncated self-attention with CTC, transcribes spoken English digits",
         recipe: "fsdd-ctc",
         task: "recognize",
+        default_note: None,
         licence: "CC BY-SA 4.0; trained on the Free Spoken Digit Dataset of Zohar Jackson and others",
         files: files!("digits": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
@@ -126,6 +140,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Pointer network, convex hulls",
         recipe: "hull-10",
         task: "point",
+        default_note: None,
         licence: GENERATED,
         files: files!("hull": "config.json" "generation_config.json" "model.safetensors"),
     },
@@ -134,6 +149,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Pointer network, short tours (travelling salesman)",
         recipe: "tsp-10",
         task: "point",
+        default_note: None,
         licence: GENERATED,
         files: files!("tsp": "config.json" "generation_config.json" "model.safetensors"),
     },
@@ -142,6 +158,7 @@ pub static SHIPPED: &[BuiltInModel] = &[
         about: "Vision Transformer, classifies grey images of clothes into ten classes (Fashion-MNIST)",
         recipe: "fashion-mnist-vit",
         task: "classify-image",
+        default_note: None,
         licence: "MIT; trained on Fashion-MNIST of Zalando SE",
         files: files!("clothes": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
@@ -324,19 +341,54 @@ fn resolve_for(row: &TaskRow, asked: Option<&str>, hub: &Hub) -> Result<Resolved
     }
 }
 
-/// Says how to get a model for a task that none is built in for.
+/// Note on the built-in model that a task uses without `--model`, if it needs one.
+pub fn default_note<P: Pipeline>() -> Option<String> {
+    let first = SHIPPED.iter().find(|model| model.task == row(P::TASK).models)?;
+    let note = first.default_note?;
+    Some(format!("without --model, the built-in `{}` is used: {note}", first.name))
+}
+
+/// Says what to type for a task that no model is built in for: the command of the user with a model
+/// of the Hub, or else the one that trains a model and the one that uses it.
 fn lacks(row: &TaskRow) -> String {
-    let download = match row.hub {
-        "" => String::new(),
-        id => format!("Download one: --model {id}. "),
-    };
+    let (command, download) = (command_without(&[]), download(row));
+    let need = format!("--model is required: need a model that {}, and none is built in", row.does);
     let own = import::preset::command(row.models, None);
-    let own = own.map_or(String::new(), |own| format!("`{own}`, or by a recipe: "));
-    format!(
-        "--model is required: need a model that {}, and none is built in. {download}Or train one: \
-         {own}`regard train {}`",
-        row.does, row.recipe
-    )
+    let recipe = row.recipe;
+    match (row.hub, own) {
+        // No recipe trains a model for embeddings.
+        (id, _) if !id.is_empty() && ["embed", "search"].contains(&row.name) => {
+            format!("{need}. {download}")
+        }
+        ("", Some(own)) => format!(
+            "{need}. Type: {own} --out runs/mine, and then: {command} --model runs/mine; or train \
+             by a recipe: `regard train {recipe}`"
+        ),
+        ("", None) => format!("{need}. Type: regard train {recipe}, and then: {command}"),
+        (_, own) => {
+            let own = own.map_or(String::new(), |own| format!("`{own}`, or by a recipe: "));
+            format!("{need}. {download}. Or train one: {own}`regard train {recipe}`")
+        }
+    }
+}
+
+/// The command of the user with a model of the Hub.
+fn download(row: &TaskRow) -> String {
+    let (command, id) = (command_without(&[]), row.hub);
+    format!("Type: {command} --model {id} (downloads it from the Hugging Face Hub)")
+}
+
+/// What to type for a task if the built-in model is one of another kind.
+pub fn downloaded<P: Pipeline>() -> String {
+    download(row(P::TASK))
+}
+
+/// Value of `--model` for a task that no model is built in for.
+///
+/// # Errors
+/// Without one, with what to type.
+pub fn required<P: Pipeline>(asked: Option<&str>) -> Result<&str> {
+    asked.with_context(|| lacks(row(P::TASK)))
 }
 
 /// Command that trains a model of a task.

@@ -3,7 +3,6 @@
 use anyhow::{Result, anyhow, bail};
 use regard_tasks::recipe::{self, Table, Task};
 use regard_tasks::say;
-use regard_tasks::translate::Recipe;
 use std::path::Path;
 
 macro_rules! built_in {
@@ -76,12 +75,6 @@ pub fn is_built_in(asked: &str) -> bool {
 
 fn built_in(asked: &str) -> Option<String> {
     RECIPES.iter().find(|(name, _)| *name == asked).map(|(_, text)| text.to_string())
-}
-
-/// Resolves a translation recipe from a file or a built-in name, with overrides.
-pub fn resolve(asked: &str, overrides: &[String]) -> Result<Recipe> {
-    let told = |message: String| anyhow!("{asked}: {message}");
-    Recipe::from_table(table(asked, overrides)?).map_err(told)
 }
 
 /// Resolves a recipe of any task from a file or a built-in name, with overrides.
@@ -167,10 +160,10 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_told_by_what_is() {
-        let error = |asked: &str| resolve(asked, &[]).unwrap_err().to_string();
+        let error = |asked: &str| table(asked, &[]).unwrap_err().to_string();
         assert!(error("multi30k-rmn").contains("did you mean 'multi30k-rnn'?"));
         assert!(error("nothing-like-it").contains("`regard recipes` lists all"));
         assert!(error("no/such.toml").contains("No such file"));
-        assert!(resolve("multi30k-rnn", &["nonsense".into()]).is_err());
+        assert!(table("multi30k-rnn", &["nonsense".into()]).is_err());
     }
 }

@@ -29,6 +29,20 @@ pub enum Head {
     Span,
 }
 
+impl Head {
+    /// What a model with this head does, after "to".
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Head::Bare => "embed texts",
+            Head::Words => "predict words",
+            Head::Pretraining => "predict masked words and next sentences",
+            Head::Sequence => "classify texts",
+            Head::Tokens => "label words",
+            Head::Span => "answer questions",
+        }
+    }
+}
+
 /// Names of a family of models in Hugging Face's library, and the structure of its heads.
 #[derive(Debug)]
 pub struct Family {

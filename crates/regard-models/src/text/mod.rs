@@ -456,8 +456,15 @@ pub fn has_head(config: &Value, head: Head) -> bool {
 fn with_head(config: &Value, head: Head) -> Result<Value> {
     let family = family(config)?;
     let class = family.class_of(head).ok_or_else(|| {
-        let message = format!("{} has no head for {head:?}", family.model_type);
-        Error::Invalid(message.to_lowercase())
+        let can = zoo::families().filter(|family| family.class_of(head).is_some());
+        let can: Vec<&str> = can.map(|family| family.model_type).collect();
+        Error::Invalid(format!(
+            "a model of the family {} cannot be trained to {}; those of {} can, such as \
+             google-bert/bert-base-uncased",
+            family.model_type,
+            head.purpose(),
+            can.join(", ")
+        ))
     })?;
     let mut config = config.clone();
     config["architectures"] = json!([class]);

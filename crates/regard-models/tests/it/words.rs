@@ -297,7 +297,7 @@ fn configurations_that_cannot_be() {
         assert!(error.contains(wanted), "{more}: {error}");
     }
     let error = text::create(&config("cnn", json!({})), Head::Words, 0, &Device::flex());
-    assert!(error.err().unwrap().to_string().contains("no head for words"));
+    assert!(error.err().unwrap().to_string().contains("cannot be trained to predict words"));
 }
 
 #[test]

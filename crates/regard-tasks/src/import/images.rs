@@ -151,6 +151,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         PARTS.iter().zip(&parts).try_for_each(|(name, part)| part.write(folder, name, side))
     };
     Ok(Some(Draft {
+        places: Default::default(),
         task: "classify-image",
         summary,
         parts: sizes,

@@ -1,5 +1,6 @@
 //! Data of the user that were read: what an importer returns, and how it is written to a folder.
 
+use super::places::Places;
 use super::reading::Reading;
 use super::record::{ImportRecord, RECORD};
 use crate::data::Part;
@@ -26,6 +27,8 @@ pub struct Import {
     pub chosen: Option<Part>,
     /// Files that were read, as far as they are tables or texts.
     pub read: Vec<PathBuf>,
+    /// Places of the examples of the validation and the test part, if they are lines of files.
+    pub places: [Places; 2],
     pub(super) keys: Table,
     pub(super) files: Vec<(&'static str, &'static str)>,
     pub(super) write: WriteParts,
@@ -54,6 +57,8 @@ pub(crate) struct Draft {
     pub chosen: Option<Part>,
     /// Files or folders of the test part that was given.
     pub test: Vec<PathBuf>,
+    /// Places of the examples of the validation and the test part.
+    pub places: [Places; 2],
 }
 
 impl Draft {
@@ -87,6 +92,7 @@ impl Draft {
             reading: Reading::default(),
             chosen: None,
             test: vec![],
+            places: Default::default(),
         }
     }
 }
@@ -173,6 +179,9 @@ impl Import {
         let lock = Lock::acquire(folder)?;
         ImportRecord { folder: folder.to_path_buf(), ..self.record.clone() }.write(folder)?;
         (self.write)(folder)?;
+        if self.places.iter().any(|part| *part != Places::default()) {
+            Places::write(&self.places, folder)?;
+        }
         Ok(lock)
     }
 }

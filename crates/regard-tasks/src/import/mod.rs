@@ -24,6 +24,7 @@ mod pairs;
 mod parquet;
 pub(crate) mod part_files;
 mod parts;
+mod places;
 #[cfg(test)]
 mod prepared;
 pub mod preset;
@@ -49,10 +50,12 @@ pub(crate) use imported::{Draft, write_lines};
 pub use importers::{IMPORTERS, Importer};
 pub(crate) use part_files::{PARTS, PartFiles, files_of, note_unread, part_of_name, stem};
 pub(crate) use parts::split_line;
+pub use places::Places;
 pub use preset::Effort;
 pub use reading::{Purpose, Reading, TrainedImport};
 pub use record::{DATA, RECORD};
 pub use request::{ColumnNames, Request};
+pub use tag::{WordColumn, WordFormat, WordSentence, WordSentences, recorded_word_column};
 pub(crate) use units::{is_unspaced, units};
 
 use crate::data::ledger;
@@ -84,14 +87,15 @@ pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
     }
     let import = draft.filter(|_| !findings.has_errors()).map(|draft| {
         let record = record_of(request, &draft);
-        let Draft { task, summary, parts, size, keys, files: names, write, chosen, .. } = draft;
+        let Draft { task, summary, parts, size, keys, files: names, write, .. } = draft;
         Import {
             task,
             summary,
             parts,
             size,
-            chosen,
+            chosen: draft.chosen,
             read: files,
+            places: draft.places,
             keys,
             files: names,
             write,

@@ -63,21 +63,30 @@ impl Request {
 
     /// Returns the flags that were given and that only some tasks use, with their names.
     pub(super) fn given(&self) -> Vec<&'static str> {
-        let ColumnNames { text, label, source, target, query, context, question, answer } =
-            &self.columns;
-        let all = [
-            ("text", text.is_some()),
-            ("label", label.is_some()),
-            ("source", source.is_some()),
-            ("target", target.is_some()),
-            ("query", query.is_some()),
-            ("context", context.is_some()),
-            ("question", question.is_some()),
-            ("answer", answer.is_some()),
+        let others = [
             ("edges", self.edges.is_some()),
             ("no-header", self.header.is_some()),
             ("image-size", self.image_size.is_some()),
         ];
-        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+        let others = others.into_iter().filter(|(_, given)| *given).map(|(name, _)| name);
+        self.columns.chosen().into_iter().chain(others).collect()
+    }
+}
+
+impl ColumnNames {
+    /// Returns the roles whose columns were chosen.
+    pub(super) fn chosen(&self) -> Vec<&'static str> {
+        let ColumnNames { text, label, source, target, query, context, question, answer } = self;
+        let all = [
+            ("text", text),
+            ("label", label),
+            ("source", source),
+            ("target", target),
+            ("query", query),
+            ("context", context),
+            ("question", question),
+            ("answer", answer),
+        ];
+        all.into_iter().filter(|(_, asked)| asked.is_some()).map(|(name, _)| name).collect()
     }
 }

@@ -125,6 +125,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         })
     };
     Ok(Some(Draft {
+        places: Default::default(),
         task: "recognize",
         summary,
         parts: sizes,

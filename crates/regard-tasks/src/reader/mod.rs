@@ -86,6 +86,11 @@ impl TextEncoder {
         self.files.as_ref().map_or(Ok(None), sentence::read)
     }
 
+    /// Returns the files of a model that was opened for embeddings.
+    pub(crate) fn files(&self) -> Option<&ModelFiles> {
+        self.files.as_ref()
+    }
+
     /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer

@@ -1,5 +1,6 @@
 //! Details of an evaluation: metrics of each label, the confusion matrix, and the worst examples.
 
+use crate::import::Places;
 use crate::metrics::PrecisionRecall;
 use crate::say;
 use serde::Serialize;
@@ -25,6 +26,22 @@ pub struct Details {
     pub worst_by: &'static str,
     /// Worst examples, at most ten, the worst first.
     pub worst: Vec<WorstExample>,
+    /// Predictions for all examples with labels, in their order.
+    #[serde(skip)]
+    pub predictions: Vec<Prediction>,
+}
+
+/// Prediction for an example, with indices into the labels of the details.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// True label.
+    pub right: usize,
+    /// Predicted label; `None` if there was no prediction.
+    pub said: Option<usize>,
+    /// Input of a wrong prediction, shortened.
+    pub text: Option<String>,
+    /// Number of a wrong prediction in the data, from 1, if it is known.
+    pub number: Option<usize>,
 }
 
 /// Metrics of one label.
@@ -62,6 +79,9 @@ pub struct WorstLabel {
     /// Number of the example in the data, from 1; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<usize>,
+    /// File and line of the user's data, as `FILE:LINE`, if they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// Input, shortened: its text, or the name of a file, image or node.
     pub text: String,
     /// True label.
@@ -188,6 +208,7 @@ impl Details {
             let ShownInput { number, text } = show(at);
             WorstExample::Label(WorstLabel {
                 number,
+                place: None,
                 text: say::short(&text, LONGEST),
                 label: names[*right].clone(),
                 probability: (-loss).exp(),
@@ -196,7 +217,24 @@ impl Details {
             })
         };
         let worst = worst.into_iter().map(shown).collect();
-        Details { labels, confusion, worst_by: "loss of the true label", worst }
+        let prediction = |(at, judged): (usize, &JudgedLabel)| {
+            let (right, said) = (judged.right, judged.said.map(|(said, _)| said));
+            let input = (said != Some(right)).then(|| show(at));
+            let number = input.as_ref().and_then(|input| input.number);
+            let text = input.map(|input| say::short(&input.text, LONGEST));
+            Prediction { right, said, text, number }
+        };
+        let predictions = all.iter().enumerate().map(prediction).collect();
+        Details { labels, confusion, worst_by: "loss of the true label", worst, predictions }
+    }
+
+    /// Sets the places of the worst examples in the user's files, by their numbers.
+    pub fn locate(&mut self, places: &Places) {
+        for example in &mut self.worst {
+            if let WorstExample::Label(worst) = example {
+                worst.place = worst.number.and_then(|number| places.get(number));
+            }
+        }
     }
 
     /// Orders examples by their distance from the `perfect` score; those that have it are left out.

@@ -3,7 +3,7 @@
 //! The metrics are those of an evaluation during training, computed by the same code. The entry
 //! point is [`Task::evaluate`](crate::recipe::Task::evaluate).
 
-pub use super::details::{Details, LabelMetrics, WorstExample, WorstLabel, WorstText};
+pub use super::details::{Details, LabelMetrics, Prediction, WorstExample, WorstLabel, WorstText};
 
 use crate::data::{Part, known};
 use crate::generate::WIKITEXT_RAW;

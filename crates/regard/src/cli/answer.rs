@@ -6,6 +6,7 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use regard_tasks::Error;
 use regard_tasks::answer::{Answer, Answerer, Asking, Inputs};
 use regard_tasks::answer_story::{self, Reply, StoryAnswerer, Support};
 use regard_tasks::pipeline::Pipeline;
@@ -141,7 +142,14 @@ fn about_story(
     let source = source(flags);
     inputs::each(&source, global.json, out, &mut |question, out| {
         let inputs = Inputs { question: question.to_string(), context: story.to_string() };
-        let response = listener.run_one(inputs, &parameters)?;
+        let response = listener.run_one(inputs, &parameters).map_err(|error| {
+            // The built-in model knows few words.
+            let why = error.to_string();
+            match flags.model.is_none() && why.contains("words that the model knows") {
+                true => Error::Invalid(format!("{why}. {}", models::downloaded::<Answerer>())),
+                false => error,
+            }
+        })?;
         if global.json {
             return Ok(write_json(out, &response)?);
         }

@@ -230,17 +230,7 @@ pub fn each(
             Err(InputError::End(error)) => return Err(error),
             Err(InputError::Text(error)) => {
                 outcome = Outcome::Negative;
-                let why = match error.to_string() {
-                    // Read errors already contain the line number.
-                    why if why.starts_with("line ") => why,
-                    why => format!("line {number}: {why}"),
-                };
-                let why = say::message(&why);
-                note(&why);
-                match json {
-                    true => write_json(out, &Failure { error: why })?,
-                    false => writeln!(out)?,
-                }
+                failed(&error, number, json, out)?;
             }
         }
         // Flush before waiting for more input.
@@ -249,6 +239,22 @@ pub fn each(
         }
     }
     Ok(outcome)
+}
+
+/// Notes the error of a text on standard error, and prints an empty line or a JSON object with
+/// `error` in its place.
+pub fn failed(error: &Error, line: u64, json: bool, out: &mut dyn Write) -> Result<()> {
+    let why = match error.to_string() {
+        // Read errors already contain the line number.
+        why if why.starts_with("line ") => why,
+        why => format!("line {line}: {why}"),
+    };
+    let why = say::message(&why);
+    note(&why);
+    match json {
+        true => write_json(out, &Failure { error: why }),
+        false => Ok(writeln!(out)?),
+    }
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@ use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
 use regard_tasks::inspect::{Inspected, inspect};
-use regard_tasks::train;
 use std::io::Write;
 
 /// Describe a model: class, parameters, memory and attention layers
 #[derive(Args)]
 #[command(after_help = "\
 Prints the class of a model, its number of parameters, its size, its inputs, and the score, mask and
-normaliser of each attention layer.
+normaliser of each attention layer. The size in memory is that of the weights in the types in which
+they are kept; with --storage, after they are quantised.
 
 Examples:
   regard inspect en-fr                             # built-in model
@@ -33,8 +33,8 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let files = models::resolve(&flags.model, &flags.hub)?.files();
-    let mut found = inspect(train::files(files)?)?;
+    let model = models::resolve(&flags.model, &flags.hub)?;
+    let mut found = inspect(models::stored(&model, &flags.hub)?)?;
     if !flags.tensors {
         found.tensors.clear();
     }
@@ -49,7 +49,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         out,
         "{:.2} M parameters; {:.1} MB in memory, {:.1} MB on disk",
         count / 1e6,
-        count * 4e-6,
+        found.memory as f64 / 1e6,
         found.bytes as f64 / 1e6
     )?;
     writeln!(out, "input: {reads}")?;

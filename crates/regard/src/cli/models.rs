@@ -1,5 +1,6 @@
 //! `regard models`: list of models, details and download of one, and export to a folder.
 
+use super::say::quoted;
 use super::{Global, Outcome, write_json};
 use crate::hub::{Fetch, Hub};
 use crate::models::{self, ModelRef, SHIPPED};
@@ -75,9 +76,28 @@ enum Stored {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     match (flags.what, flags.model) {
-        (None, None) => list(global, out)?,
-        (None, Some(model)) => return show(&model, flags.fetch, &flags.hub, global, out),
+        (None, None) => {
+            flags.hub.refuse_storage("a list of models loads none; leave it out")?;
+            list(global, out)?
+        }
+        (None, Some(model)) => {
+            let model_quoted = quoted(&model);
+            flags.hub.refuse_storage(&format!(
+                "the files of a model are listed as they are; its size when it is quantised: \
+                 regard inspect {model_quoted} --storage int8"
+            ))?;
+            return show(&model, flags.fetch, &flags.hub, global, out);
+        }
         (Some(What::Export { model, out: folder, precision, hub }), _) => {
+            if let Some(bits) = hub.bits() {
+                bail!(
+                    "--storage {0}: export writes floating point. To write quantised weights: \
+                     regard quantize {1} --to {0} --out {2}",
+                    bits.name(),
+                    quoted(&model),
+                    quoted(folder.display())
+                );
+            }
             if folder.join(checkpoint::CONFIG).exists() {
                 bail!("--out: {} already holds a model", folder.display());
             }

@@ -1,5 +1,7 @@
 //! `regard tag`: token classification.
 
+mod sentences;
+
 use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -7,7 +9,7 @@ use crate::models;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use regard_tasks::pipeline::Pipeline;
-use regard_tasks::tag::{Entity, Grouping, Parameters, Tagger};
+use regard_tasks::tag::{Entity, Grouping, Parameters, Response, Tagger};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
@@ -18,10 +20,16 @@ Examples:
   regard tag 'They are watching.'                  # built-in model `en-pos`
   regard tag --json 'They are watching.'
   regard tag < texts.txt                           # your file: one text per line
+  regard tag --file words.conll                    # your file: one word per line
   regard tag 'Ann lives in Paris.' --model dslim/bert-base-NER   # downloads from the Hub
 
 Long texts are processed in overlapping windows. Without --by, labels with the prefixes B- and I-
 are merged into entities; other labels are given per word.
+
+A file in CoNLL format is recognised by its name (.conll, .conllu, .iob, .bio) or its first lines:
+one word per line with its columns, and a blank line after each sentence. Its words are labelled as
+they are; labels in the file are not read. --text chooses the column of the words, --lines takes
+each line as a text. To compare with the labels in the file: regard eval RUN --data FILE
 
 --json prints {\"entities\": [{entity_group, score, word, start, end}, …]}; start and end are
 character offsets.
@@ -65,17 +73,26 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         By::Words => Grouping::Words,
         By::Tokens => Grouping::Tokens,
     });
+    if let Some(sentences) = sentences::open(&flags, tagger.0.labels())? {
+        let grouping = tagger.grouping(aggregation_strategy);
+        return sentences::run(sentences, &tagger, grouping, global.json, out);
+    }
     let parameters = Parameters { aggregation_strategy };
     let mut unknown = inputs::Unknown::default();
     let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
     inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(tagger.0.tokenizer(), text);
         let response = tagger.run_one(text.to_string(), &parameters)?;
-        if global.json {
-            return Ok(write_json(out, &response)?);
-        }
-        let part = |e: &Entity| format!("{}/{}", e.word, e.entity_group);
-        let parts: Vec<String> = response.entities.iter().map(part).collect();
-        Ok(writeln!(out, "{}", parts.join(" "))?)
+        Ok(print(&response, global.json, out)?)
     })
+}
+
+/// Prints the labelled spans of a text or sentence.
+fn print(response: &Response, json: bool, out: &mut dyn Write) -> Result<()> {
+    if json {
+        return write_json(out, response);
+    }
+    let part = |e: &Entity| format!("{}/{}", e.word, e.entity_group);
+    let parts: Vec<String> = response.entities.iter().map(part).collect();
+    Ok(writeln!(out, "{}", parts.join(" "))?)
 }

@@ -22,7 +22,7 @@ mod words;
 
 pub use name::check;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use cache::{Here, Repository};
 use clap::{Args, ValueEnum};
 use download::Remote;
@@ -86,6 +86,17 @@ impl Hub {
     /// Number of bits to which weights are quantised on load, if any.
     pub fn bits(&self) -> Option<Bits> {
         self.storage.map(Storage::bits)
+    }
+
+    /// Refuses `--storage` where no weights are loaded to compute with; `instead` says what to do.
+    ///
+    /// # Errors
+    /// If it was given.
+    pub fn refuse_storage(&self, instead: &str) -> Result<()> {
+        match self.bits() {
+            Some(bits) => bail!("--storage {}: {instead}", bits.name()),
+            None => Ok(()),
+        }
     }
 
     /// Requested revision; `main` by default.

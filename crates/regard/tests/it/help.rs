@@ -96,6 +96,7 @@ fn own_files(here: &Path) {
     for name in ["english", "french", "texts", "sentences", "prompts", "text", "zh"] {
         write(&format!("{name}.txt"), b"They are watching.\nI am hungry.\n");
     }
+    write("words.conll", b"They PRON\nsleep VERB\n\nDogs NOUN\n");
     write("points.txt", b"0 0  1 0  1 1  0 1  0.5 0.4\n");
     write("pairs.tsv", b"They are watching.\tIls regardent.\n");
     let texts = |word: &str| (0..40).map(move |i| format!("{word} {i}")).collect::<Vec<_>>();

@@ -79,6 +79,57 @@ fn proposed_commands_work() {
     }
 }
 
+/// Commands for which no model is built in, and the command that the message tells to type. A model
+/// of the Hub stands for a folder of that kind here.
+#[test]
+fn what_a_command_without_a_model_tells_to_type_works() {
+    let here = folder("hints-required");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reading");
+    std::fs::write(here.join("notes.txt"), "a cat\na house\n").unwrap();
+    let rows: [(&[&str], &str, &str); 5] = [
+        (&["embed", "a cat"], "sentence-transformers/all-MiniLM-L6-v2", "BertModel"),
+        (
+            &["search", "notes.txt", "two words"],
+            "sentence-transformers/all-MiniLM-L6-v2",
+            "BertModel",
+        ),
+        (&["fill", "a [MASK]"], "google-bert/bert-base-uncased", "BertForMaskedLM"),
+        (
+            &["rerank", "a cat", "--texts", "notes.txt"],
+            "cross-encoder/ms-marco-MiniLM-L6-v2",
+            "BertModel",
+        ),
+        (
+            &["answer", "Who is Ann?", "--context", "Ann is a cat."],
+            "distilbert/distilbert-base-cased-distilled-squad",
+            "BertForQuestionAnswering",
+        ),
+    ];
+    for (typed, id, model) in rows {
+        let ran = at(&here, typed);
+        assert_eq!(ran.code, 2, "{typed:?}: {}", ran.out);
+        let told = ran.err.split("Type: ").nth(1).unwrap_or_else(|| panic!("{}", ran.err));
+        let line = told.split(" (downloads").next().unwrap();
+        assert!(line.ends_with(&format!("--model {id}")), "{typed:?}: {}", ran.err);
+        let folder = fixtures.join(model).display().to_string();
+        let ran = shell(&here, &line.replace(id, &folder));
+        assert_eq!(ran.code, 0, "{line}: {}", ran.err);
+    }
+    // A model that is trained first.
+    let ran = at(&here, &["summarize", "a text"]);
+    let told = ran.err.split("Type: ").nth(1).unwrap_or_else(|| panic!("{}", ran.err));
+    let (train, then) = told.split_once(", and then: ").unwrap();
+    assert_eq!(then.split("; or").next(), Some("regard summarize 'a text' --model runs/mine"));
+    let rows: String =
+        (0..30).map(|i| format!("a long text about {i} things\t{i} things\n")).collect();
+    std::fs::write(here.join("pairs.tsv"), format!("text\tsummary\n{rows}")).unwrap();
+    let short = " --quick --set train.steps=2 --set train.eval_every=2 --set train.warmup=1";
+    let ran = shell(&here, &(train.replace("FILE", "pairs.tsv") + short));
+    assert_eq!(ran.code, 0, "{train}: {}", ran.err);
+    let ran = shell(&here, then.split("; or").next().unwrap());
+    assert_eq!(ran.code, 0, "{then}: {}", ran.err);
+}
+
 /// Without a network a download cannot work, but its command is understood.
 #[test]
 fn proposed_downloads_are_understood() {

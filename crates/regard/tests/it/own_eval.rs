@@ -329,3 +329,39 @@ fn graphs_of_tables_are_evaluated_and_labelled_by_id() {
     let is_id = |line: &str| line.starts_with("   node a") || line.starts_with("   node b");
     assert!(ran.out.lines().any(is_id), "{}", ran.out);
 }
+
+/// A number of an example in a copy is of no use in the user's file.
+#[test]
+fn worst_examples_have_the_line_of_the_file() {
+    let here = folder("own_eval_lines");
+    let row =
+        |i: usize| format!("a {} text {i},{}\n", ["fine", "bad"][i % 2], ["yes", "no"][i % 2]);
+    let rows: String = (0..60).map(row).collect();
+    fs::write(here.join("mine.csv"), format!("text,label\n{rows}")).unwrap();
+    let ran = train(&here, &["classify", "--data", "mine.csv"]);
+    // Each shown text is on the line that is told.
+    let check = |printed: &str, file: &str| {
+        let lines: Vec<String> =
+            fs::read_to_string(here.join(file)).unwrap().lines().map(String::from).collect();
+        let told: Vec<&str> = printed
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix(&format!("{file}:")))
+            .collect();
+        assert!(!told.is_empty(), "{printed}");
+        for each in told {
+            let (line, text) = each.split_once(": ").unwrap();
+            let line: usize = line.parse().unwrap();
+            assert!(lines[line - 1].starts_with(text), "{each}: {}", lines[line - 1]);
+        }
+    };
+    check(&ran.out, "mine.csv");
+    fs::write(here.join("new.csv"), "id,text,label\n7,a fine text,no\n8,a bad text,yes\n").unwrap();
+    let eval = |args: &[&str]| at(&here, &[&["eval", "runs/mine"][..], args].concat());
+    let ran = eval(&["--details"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    check(&ran.out, "mine.csv");
+    let ran = eval(&["--data", "new.csv", "--details"]);
+    assert!(ran.out.contains("new.csv:2: a fine text"), "{}{}", ran.out, ran.err);
+    let ran = eval(&["--data", "new.csv", "--json"]);
+    assert!(ran.out.contains("\"place\":\"new.csv:"), "{}", ran.out);
+}

@@ -7,7 +7,9 @@ use super::examples::{self, check_known, check_parts, divide, skipped, text_key}
 use super::findings::{Findings, Place};
 use super::reading::{Reading, part_told};
 use super::table::{Table, is_table};
-use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
+use super::{
+    DataSize, Draft, PartFiles, Places, Request, is_unspaced, split_line, units, write_lines,
+};
 use crate::data::Part;
 use crate::data::choose::{ColumnSelection, Columns, Spelling, choose};
 use crate::say;
@@ -104,6 +106,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     data.insert("max_tokens".into(), Value::Integer(most as i64));
     long_texts(&all[0], unspaced, most, findings);
     let keys = Keys::from_iter([("data".to_string(), Value::Table(data))]);
+    let places = [1, 2].map(|part: usize| Places::of(&all[part]));
     let written = files.clone();
     let write = move |folder: &Path| {
         written.iter().try_for_each(|(key, name)| {
@@ -122,6 +125,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         reading,
         chosen: None,
         test: given_test,
+        places,
     }))
 }
 
@@ -147,10 +151,10 @@ fn whole(
     let mut summary = vec![told, say::many(all.len(), "text")];
     summary.extend(chosen.map(part_told));
     summary.extend(skipped(findings));
-    let (count, file) = (all.len(), "test.jsonl");
+    let (count, file, places) = (all.len(), "test.jsonl", Places::of(&all));
     let write = move |folder: &Path| write_lines(&folder.join(file), &all);
     let draft = Draft::to_evaluate("classify", summary, count, file, Box::new(write));
-    Draft { chosen, ..draft }
+    Draft { chosen, places: [Places::default(), places], ..draft }
 }
 
 fn percentile(lengths: &[usize], percent: usize) -> usize {
@@ -195,7 +199,9 @@ fn rows(
     table.take_header(columns.header.is_some(), findings);
     table.take_nested(&[&columns.text[..], &[columns.label]].concat(), findings);
     let asked = request.columns.text.as_deref();
-    if request.like().is_none() || asked.is_some() {
+    // A run whose columns have numbers alone was never trained on a column of numbers.
+    let is_numbered = |reading: &Reading| reading.header == Some(false);
+    if request.like().is_none_or(is_numbered) || asked.is_some() {
         let names = columns.header.as_deref();
         let texts = TextColumns {
             flag: "text",

@@ -93,6 +93,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let keys = Keys::from_iter([("data".to_string(), Value::Table(Keys::from_iter(data)))]);
     let write = move |folder: &Path| write_all(folder, &nodes, &edges);
     Ok(Some(Draft {
+        places: Default::default(),
         task: "classify-graph",
         summary,
         parts: sizes,

@@ -80,7 +80,9 @@ pub(super) fn read(
             let asked = [&request.columns.source, &request.columns.target];
             for (role, flag) in FLAGS.into_iter().enumerate() {
                 let (asked, names) = (asked[role].as_deref(), columns.header.as_deref());
-                if request.like().is_none() || asked.is_some() {
+                // A run whose columns have numbers alone was never trained on a column of numbers.
+                let is_numbered = |reading: &Reading| reading.header == Some(false);
+                if request.like().is_none_or(is_numbered) || asked.is_some() {
                     TextColumns { flag, asked, at: &columns.of[role], names, label: None }
                         .check(&table, findings);
                 }

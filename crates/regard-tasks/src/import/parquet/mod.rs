@@ -8,6 +8,7 @@
 mod codec;
 mod footer;
 mod pages;
+mod quiet;
 #[cfg(test)]
 mod tests;
 mod thrift;
@@ -24,12 +25,12 @@ use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroup
 use ::parquet::schema::types::SchemaDescriptor;
 use bytes::Bytes;
 use pages::Pages;
+use quiet::quietly;
 use regard_models::{Error, Result};
 use serde_json::{Map, Value};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{BufRead, Read as _};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -71,8 +72,7 @@ pub(super) fn read(
         let message = format!("has more than {LARGEST} bytes; write it as several files, or CSV");
         return Err(Error::file(path, message));
     }
-    let decode = AssertUnwindSafe(|| File::open(file.into(), budget)?.table());
-    let table = catch_unwind(decode)
+    let table = quietly(|| File::open(file.into(), budget)?.table())
         .unwrap_or_else(|_| Err("is damaged: its values cannot be decoded".into()));
     match table {
         Ok((keys, rows)) => Ok(Table { keys: Some(keys), rows, ..Table::empty(path) }),

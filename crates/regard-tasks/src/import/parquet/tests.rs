@@ -46,7 +46,8 @@ fn written(task: &str, file: PathBuf, columns: Option<[&str; 2]>) -> Vec<(String
     import.write(&folder).unwrap();
     let paths = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let mut parts: Vec<(String, String)> = paths
-        .filter(|path| !path.ends_with("import.json"))
+        // These two name the files that were read.
+        .filter(|path| !path.ends_with("import.json") && !path.ends_with("places.json"))
         .map(|path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             (name, std::fs::read_to_string(&path).unwrap())

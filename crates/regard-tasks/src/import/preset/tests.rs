@@ -12,6 +12,7 @@ fn import(task: &'static str, size: DataSize) -> Import {
         size,
         chosen: None,
         read: vec![],
+        places: Default::default(),
         keys: Table::new(),
         files: match task {
             "translate" => vec![("folder", "")],

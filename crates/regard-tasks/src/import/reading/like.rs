@@ -11,6 +11,9 @@ use regard_models::{Error, Result};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+/// Rows from which a header is recognised.
+const SAMPLE: usize = 200;
+
 impl Request {
     /// Returns how training read its files; `None` if this is for training.
     pub(in crate::import) fn like(&self) -> Option<&Reading> {
@@ -49,13 +52,15 @@ impl Request {
                 // Two columns may have one name.
                 let same = number.and_then(|number| number.checked_sub(1)).filter(is_it);
                 let place = same.or_else(|| (0..first.len()).find(is_it));
-                place.ok_or_else(|| missing(role, wanted, first, is_json))
+                let missing = || missing(role, wanted, first, is_json) + &self.instead(role);
+                place.ok_or_else(missing)
             }
             (_, Some(number)) if number <= first.len() => Ok(number - 1),
             (_, Some(number)) => Err(format!(
-                "has no column {number}, from which the run reads the {role}; {}{}",
+                "has no column {number}, from which the run reads the {role}; {}{}{}",
                 existing(first),
-                another(role, "NUMBER, from 1")
+                another(role, "NUMBER, from 1"),
+                self.instead(role)
             )),
             (wanted, None) => Err(format!(
                 "the run reads the {role} from the key {:?} of JSON objects; --no-header needs a \
@@ -67,14 +72,48 @@ impl Request {
         columns.iter().map(one).collect::<Result<_, _>>().map(Some)
     }
 
+    /// Command that predicts what a file to evaluate lacks, if there is one.
+    fn instead(&self, role: &str) -> String {
+        let Purpose::Evaluate(trained) = &self.purpose else { return String::new() };
+        let wanted = ["label", "target"].contains(&role);
+        let is_verb = ["classify", "translate", "summarize"].contains(&trained.task.as_str());
+        let (Some(run), [file]) = (trained.folder.parent(), &self.data[..]) else {
+            return String::new();
+        };
+        if !wanted || !is_verb {
+            return String::new();
+        }
+        format!(
+            ".\nWithout the {role} nothing can be evaluated; to predict it: regard {} --file {} \
+             --model {}",
+            trained.task,
+            say::quoted(file.display()),
+            say::quoted(run.display())
+        )
+    }
+
     /// Returns the request for a table: the recorded columns and header where flags do not choose
     /// others.
     ///
     /// # Errors
     /// A message about the table, if it lacks a recorded column.
     pub(in crate::import) fn for_table(&self, table: &Table) -> Result<Cow<'_, Request>, String> {
-        let sample = table.sample(1);
-        self.for_columns(sample.first().copied().unwrap_or_default(), !table.has_order)
+        let sample = table.sample(SAMPLE);
+        let first = sample.first().copied().unwrap_or_default();
+        let unsure = self.like().filter(|reading| {
+            let is_numbered = reading.header == Some(false) && reading.columns.len() > 1;
+            is_numbered && self.header.is_none() && table.keys.is_none()
+        });
+        let Some(reading) = unsure else { return self.for_columns(first, !table.has_order) };
+        if let Some(message) = reading.other_header(&sample, &self.columns.chosen()) {
+            return Err(message);
+        }
+        let request = self.for_columns(first, !table.has_order)?;
+        // Flags may choose all columns by number.
+        Ok(match reading.looks_like_header(&sample) {
+            true => Cow::Owned(Request { header: Some(true), ..request.into_owned() }),
+            false => request,
+        })
     }
 
     /// As [`Request::for_table`], for a first row or the keys of an object.

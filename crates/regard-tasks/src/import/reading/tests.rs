@@ -168,6 +168,71 @@ fn a_header_is_no_example_even_if_training_had_none() {
     }
 }
 
+/// Such a header used to be an example, and the columns were taken by their numbers.
+#[test]
+fn a_header_that_names_other_columns_is_an_error() {
+    let text: String = (0..40).map(|i| format!("Go {i}.\tVa {i} !\n")).collect();
+    let run = trained("p.tsv", &text, |request| request.task = "translate".into());
+    let pairs = |header: &str, row: &dyn Fn(usize) -> String| -> String {
+        header.to_string() + &(0..5).map(row).collect::<String>()
+    };
+    let turned = pairs("target\tsource\n", &|i| format!("Va {i} !\tGo {i}.\n"));
+    let more = pairs("id\ten\tfr\n", &|i| format!("{i}\tGo {i}.\tVa {i} !\n"));
+    for (text, first, flags) in [
+        (&turned, "\"target\", \"source\"", "--source source --target target"),
+        (&more, "\"id\", \"en\", \"fr\"", "--source en --target fr"),
+    ] {
+        let error = evaluated(&run, ("q.tsv", text.as_str()), |_| {}).unwrap_err();
+        let parts = [first, "source: column 1, target: column 2", flags, "--no-header"];
+        parts.iter().for_each(|part| assert!(error.contains(part), "{part}: {error}"));
+        // What the message proposes.
+        let words: Vec<String> = flags.split(' ').map(String::from).collect();
+        let (count, told) = evaluated(&run, ("q.tsv", text.as_str()), |request| {
+            request.columns.source = Some(words[1].clone());
+            request.columns.target = Some(words[3].clone());
+        })
+        .unwrap();
+        assert_eq!(count, 5, "{told}");
+        // One of two is not enough: the other one would be read by its number.
+        let one = |request: &mut Request| request.columns.source = Some(words[1].clone());
+        assert!(evaluated(&run, ("q.tsv", text.as_str()), one).is_err());
+    }
+    // Columns that are chosen by number, above them a header.
+    let (count, told) = evaluated(&run, ("q.tsv", more.as_str()), |request| {
+        (request.columns.source, request.columns.target) = (Some("2".into()), Some("3".into()));
+    })
+    .unwrap();
+    assert_eq!(count, 5, "{told}");
+    // Without a header, ids are no texts.
+    let ids = pairs("", &|i| format!("{i}\tGo {i}.\tVa {i} !\n"));
+    let error = evaluated(&run, ("q.tsv", ids.as_str()), |_| {}).unwrap_err();
+    assert!(error.contains("the source, column 1, is nothing but numbers"), "{error}");
+    // Of a classifier.
+    let run = without_header();
+    let rows: String = (0..5).map(|i| format!("gut\tEin Bericht {i}\n")).collect();
+    let table = format!("label\ttext\n{rows}");
+    let error = evaluated(&run, ("a.tsv", table.as_str()), |_| {}).unwrap_err();
+    // Two columns: the third one, of the labels, is missing.
+    assert!(error.contains("--text") || error.contains("has no column 3"), "{error}");
+    let rows: String = (0..5).map(|i| format!("Ein Bericht {i}\t{i}\tgut\n")).collect();
+    let table = format!("text\tnr\tlabel\n{rows}");
+    let error = evaluated(&run, ("a.tsv", table.as_str()), |_| {}).unwrap_err();
+    assert!(error.contains("looks like a header") && error.contains("--text text"), "{error}");
+}
+
+#[test]
+fn a_table_without_labels_is_told_how_to_predict() {
+    let run = german();
+    let error = evaluated(&run, ("a.csv", "nr;bericht\n1;Ja\n"), |_| {}).unwrap_err();
+    assert!(error.contains("to predict it: regard classify --file "), "{error}");
+    assert!(error.contains("a.csv --model "), "{error}");
+    let error = evaluated(&run, ("a.csv", "nr;wertung\n1;gut\n"), |_| {}).unwrap_err();
+    assert!(!error.contains("regard classify"), "{error}");
+    let run = without_header();
+    let error = evaluated(&run, ("b.tsv", "1\tJa\n"), |_| {}).unwrap_err();
+    assert!(error.contains("regard classify --file "), "{error}");
+}
+
 #[test]
 fn columns_with_one_name_and_names_with_commas_are_found_again() {
     let rows = |name: &str| -> String {

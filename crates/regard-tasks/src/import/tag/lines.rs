@@ -16,10 +16,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 /// Line between documents in CoNLL-2003.
-const DOCUMENT: &str = "-DOCSTART-";
+pub(super) const DOCUMENT: &str = "-DOCSTART-";
 /// Names of columns in a first line.
-const WORD_NAMES: [&str; 6] = ["word", "words", "token", "tokens", "form", "text"];
-const LABEL_NAMES: [&str; 10] =
+pub(super) const WORD_NAMES: [&str; 6] = ["word", "words", "token", "tokens", "form", "text"];
+pub(super) const LABEL_NAMES: [&str; 10] =
     ["label", "labels", "tag", "tags", "ner", "pos", "ner_tag", "ner_tags", "pos_tag", "upos"];
 
 /// A line with its number.
@@ -170,7 +170,7 @@ fn comments(blocks: &mut Vec<Option<Vec<Line>>>) -> usize {
     removed
 }
 
-fn split(line: &str, between: Option<char>) -> Vec<&str> {
+pub(super) fn split(line: &str, between: Option<char>) -> Vec<&str> {
     match between {
         Some(between) => line.split(between).map(str::trim).collect(),
         None => line.split_whitespace().collect(),
@@ -178,7 +178,7 @@ fn split(line: &str, between: Option<char>) -> Vec<&str> {
 }
 
 /// Column that a flag chooses, counted from 0.
-fn column(
+pub(super) fn column(
     flag: &str,
     asked: &Option<String>,
     width: usize,

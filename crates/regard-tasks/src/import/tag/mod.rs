@@ -3,12 +3,13 @@
 mod json;
 mod lines;
 mod treebank;
+mod words;
 
 use super::examples::{Example, check_parts, divide, part_files, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
 use super::reading::{Column, Reading, part_told};
 use super::table::{PARQUET, end};
-use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
+use super::{DataSize, Draft, PartFiles, Places, Request, is_unspaced, split_line, units};
 use crate::data::Part;
 use crate::data::conllu::{Sentence, Word};
 use crate::say;
@@ -18,6 +19,7 @@ use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
 use toml::{Table as Keys, Value};
+pub use words::{WordColumn, WordFormat, WordSentence, WordSentences, recorded_word_column};
 
 /// Ends of file names that are read from a folder.
 const ENDS: [&str; 10] =
@@ -152,6 +154,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let most = Value::Integer(tokens.next_power_of_two().clamp(64, 512) as i64);
     let data = Keys::from_iter([("max_tokens".to_string(), most)]);
     let keys = Keys::from_iter([("data".to_string(), Value::Table(data))]);
+    let places = [1, 2].map(|part: usize| Places::of(&all[part]));
     let names = ["train.conllu", "valid.conllu", "test.conllu"];
     let files = part_files(names, sizes);
     let write = move |folder: &Path| {
@@ -161,7 +164,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let (task, write) = ("tag", Box::new(write));
     let reading = reading.with_labels(names_of_labels);
     let draft = Draft::new(task, summary, sizes, write);
-    Ok(Some(Draft { size, keys, files, reading, test: given_test, ..draft }))
+    Ok(Some(Draft { size, keys, files, reading, test: given_test, places, ..draft }))
 }
 
 /// Sentences that a model is evaluated on, without those with labels that it does not know.
@@ -182,9 +185,10 @@ fn whole(
     let (sentences, words) = (say::many(items.len(), "sentence"), say::many(words, "word"));
     summary.push(format!("{sentences}, {words}; labels: {}", named(&counts(&items))));
     summary.extend(skipped(findings));
-    let (count, file) = (items.len(), "test.conllu");
+    let (count, file, places) = (items.len(), "test.conllu", Places::of(&items));
     let write = move |folder: &Path| write_part(&folder.join(file), &items);
-    Draft::to_evaluate("tag", summary, count, file, Box::new(write))
+    let draft = Draft::to_evaluate("tag", summary, count, file, Box::new(write));
+    Draft { places: [Places::default(), places], ..draft }
 }
 
 /// Phrase about the columns of words and labels.

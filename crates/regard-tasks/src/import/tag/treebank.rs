@@ -34,7 +34,7 @@ pub(super) fn sentence(
     findings: &mut Findings,
 ) -> Option<Item> {
     let mut units = vec![];
-    let (mut written, mut good) = (vec![], true);
+    let mut good = true;
     for (number, line) in block.iter().filter(|(_, line)| !line.starts_with('#')) {
         let (cells, place) = (line.split('\t').collect::<Vec<_>>(), Place::line(file, *number));
         if cells.len() != COLUMNS {
@@ -44,9 +44,6 @@ pub(super) fn sentence(
             good = false;
             continue;
         }
-        // Without a text in a comment, the written tokens make it.
-        let joined = cells[MISC].split('|').any(|feature| feature == "SpaceAfter=No");
-        written.push((cells[0], cells[FORM], joined));
         let is_word = !cells[0].contains(['-', '.']);
         if is_word && matches!(cells[label].trim(), "" | "_") {
             findings.row("empty tag", place, format!("column {}, the tag, is empty", label + 1));
@@ -59,30 +56,47 @@ pub(super) fn sentence(
     if !good || units.is_empty() {
         return None;
     }
-    let has_text = block.iter().any(|(_, line)| {
-        let comment = line.strip_prefix('#').and_then(|comment| comment.split_once('='));
-        comment.is_some_and(|(key, _)| key.trim() == "text")
-    });
-    let mut text: String = if has_text { String::new() } else { comment(&written) };
-    let before = usize::from(!has_text);
-    block.iter().for_each(|(_, line)| text += &format!("{line}\n"));
-    match Sentences::new(Lines::new(text.as_bytes(), file)).next()? {
+    match parsed(block, file)? {
         Ok(read) => {
             iob(&units, file, findings);
             let sentence = labelled(read, units);
             Some(Item { sentence, file: file.clone(), line: block[0].0 })
         }
-        Err(error) => {
-            // Lines of the reader are those of the block.
-            let error = error.to_string();
-            let message = error.strip_prefix(&format!("{}: line ", file.display()));
-            let (line, message) = message.and_then(|m| m.split_once(": ")).unwrap_or(("", &error));
-            let at = line.parse().unwrap_or(1usize).saturating_sub(1 + before);
-            let number = block[at.min(block.len() - 1)].0;
-            findings.row("CoNLL-U", Place::line(file, number), message);
+        Err((line, message)) => {
+            findings.row("CoNLL-U", Place::line(file, line), message);
             None
         }
     }
+}
+
+/// Parses the lines of a sentence; an error has its line. `None` if there are only comments.
+pub(super) fn parsed(
+    block: &[Line],
+    file: &Path,
+) -> Option<std::result::Result<Sentence, (u64, String)>> {
+    let has_text = block.iter().any(|(_, line)| {
+        let comment = line.strip_prefix('#').and_then(|comment| comment.split_once('='));
+        comment.is_some_and(|(key, _)| key.trim() == "text")
+    });
+    // Without a text in a comment, the written tokens make it.
+    let words = block.iter().filter(|(_, line)| !line.starts_with('#')).filter_map(|(_, line)| {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let joined = cells.get(MISC)?.split('|').any(|feature| feature == "SpaceAfter=No");
+        Some((cells[0], cells[FORM], joined))
+    });
+    let mut text: String =
+        if has_text { String::new() } else { comment(&words.collect::<Vec<_>>()) };
+    let before = usize::from(!has_text);
+    block.iter().for_each(|(_, line)| text += &format!("{line}\n"));
+    let read = Sentences::new(Lines::new(text.as_bytes(), file)).next()?;
+    Some(read.map_err(|error| {
+        // Lines of the reader are those of the block.
+        let error = error.to_string();
+        let message = error.strip_prefix(&format!("{}: line ", file.display()));
+        let (line, message) = message.and_then(|m| m.split_once(": ")).unwrap_or(("", &error));
+        let at = line.parse().unwrap_or(1usize).saturating_sub(1 + before);
+        (block[at.min(block.len() - 1)].0, message.to_string())
+    }))
 }
 
 /// Comment with the text of written tokens: words that are not part of a multiword token, and

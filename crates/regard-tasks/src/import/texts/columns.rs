@@ -3,12 +3,16 @@
 
 use super::{TextChoice, text_roles};
 use crate::data::choose::{self, ColumnSelection, Spelling, is_header, shown, text_columns};
+use crate::data::propose::is_number;
 use crate::import::reading::{Column, Reading};
 use crate::import::roles::first_row;
 use crate::import::table::Table;
+use crate::say;
 
 /// Rows from which a header is recognised.
 const SAMPLE: usize = 1000;
+/// Rows from which a column of numbers is none of texts by chance.
+const ENOUGH: usize = 3;
 
 /// Text columns of a table.
 pub(super) struct TextColumns {
@@ -36,9 +40,19 @@ pub(super) fn text_columns_of(table: &Table, choice: &TextChoice) -> Result<Text
         let has_header = given.unwrap_or_else(|| by_name || is_header(&table.sample(SAMPLE)));
         return Ok(TextColumns { at: places.into_iter().map(|(at, _)| at).collect(), has_header });
     }
-    let found = choice.like.as_ref().map(|like| trained(like, first, given));
-    if let Some(found) = found.transpose()?.flatten() {
-        return Ok(found);
+    if let Some(like) = &choice.like {
+        if given.is_none()
+            && let Some(message) = other_header(like, table, flag)
+        {
+            return Err(message);
+        }
+        if let Some(found) = trained(like, first, given)? {
+            let by_number = like.header == Some(false) && !is_object;
+            return match by_number.then(|| numbers(table, &found, flag)).flatten() {
+                Some(message) => Err(message),
+                None => Ok(found),
+            };
+        }
     }
     if given != Some(false) {
         let at = text_columns(first);
@@ -65,6 +79,43 @@ pub(super) fn text_columns_of(table: &Table, choice: &TextChoice) -> Result<Text
             shown(first)
         )),
     }
+}
+
+/// Message for a table with a header that does not name the columns from which a model reads its
+/// texts by number, because its training table had no header.
+fn other_header(like: &Reading, table: &Table, flag: &str) -> Option<String> {
+    let (first, sample) = (first_row(table), table.sample(SAMPLE));
+    let is_numbered = like.header == Some(false) && table.keys.is_none();
+    if !is_numbered || like.names_texts(first) || !like.looks_like_header(&sample) {
+        return None;
+    }
+    let number = text_roles(like).first()?.number?;
+    let named = (0..first.len()).find(|at| like.names_text(&first[*at]));
+    let named = named.or_else(|| text_columns(first).first().copied());
+    let named = named.map_or("NAME".to_string(), |at| say::quoted(first[at].trim()));
+    Some(format!(
+        "{}: it looks like a header, and the model reads its texts from column {number}, because \
+         it was trained on a table without a header. Choose the column: --{flag} {named}; if the \
+         first row is a text, --no-header",
+        shown(first)
+    ))
+}
+
+/// Message if the cells of the columns are nothing but numbers, such as ids: the table has other
+/// columns than that of the training.
+fn numbers(table: &Table, found: &TextColumns, flag: &str) -> Option<String> {
+    let rows: Vec<_> = table.rows.iter().skip(usize::from(found.has_header)).collect();
+    let is_number = |at: &usize, cells: &[String]| cells.get(*at).is_some_and(|c| is_number(c));
+    let all = rows.iter().all(|row| found.at.iter().all(|at| is_number(at, &row.cells)));
+    (rows.len() >= ENOUGH && all).then(|| {
+        format!(
+            "column {}, from which the model reads its texts, is nothing but numbers, such as {:?}; \
+             {}. Choose the column of the texts: --{flag} NUMBER, from 1",
+            found.at[0] + 1,
+            say::short(rows[0].cells[found.at[0]].trim(), 40),
+            shown(first_row(table))
+        )
+    })
 }
 
 /// Text columns of the training table: by their names or, if it had no header, by their numbers.

@@ -183,6 +183,17 @@ fn a_table_is_read_as_that_of_the_training() {
     assert_eq!(read(second(), None, "a, b, c;d\ne;f\n"), found("2", "d|f"));
     assert_eq!(read(second(), None, "id;text\n1;b\n"), found("text", "b"));
     assert_eq!(read(wort(), Some(false), "a;b\nc;d\n"), found("2", "b|d"));
+    // A header that has the texts elsewhere, and ids in the place of texts.
+    let first = || reading(false, &[("", 1)]);
+    let error = read(first(), None, "id;text\n1;a\n2;b\n").unwrap_err();
+    assert!(error.contains("--text text; if the first row is a text, --no-header"), "{error}");
+    assert_eq!(read(first(), Some(false), "id;text\n1;a\n"), found("1", "id|1"));
+    assert_eq!(read(first(), None, "text;id\na;1\nb;2\n"), found("text", "a|b"));
+    let error = read(first(), None, "1;a\n2;b\n3;c\n").unwrap_err();
+    assert!(
+        error.contains("column 1, from which the model reads its texts, is nothing"),
+        "{error}"
+    );
     let error = read(reading(false, &[("", 3)]), None, "a;b\n").unwrap_err();
     assert!(error.contains("has no column 3, from which the model reads"), "{error}");
 }

@@ -112,7 +112,8 @@ impl Pipeline for Classifier {
             let labels = self.0.classify(&[texts])?.remove(0);
             let words = match parameters.output_attentions {
                 true => Some(self.0.weigh(texts.0)?.ok_or_else(|| {
-                    Error::invalid("attention: this model does not pool words by attention")
+                    Error::invalid("attention: this model does not weigh the words of a text by attention to find its \
+                         label")
                 })?),
                 false => None,
             };

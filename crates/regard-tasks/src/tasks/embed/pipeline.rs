@@ -3,7 +3,7 @@
 use super::SentencePooling;
 use crate::pipeline::Pipeline;
 use crate::reader::TextEncoder;
-use regard_models::text::Head;
+use regard_models::text::{self, Head};
 use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,38 @@ impl Embedder {
         let said = said.unwrap_or_default();
         let normalize = parameters.normalize.unwrap_or(said.normalize);
         Ok((parameters.pooling.unwrap_or(said.pooling), normalize))
+    }
+}
+
+impl TextEncoder {
+    /// Returns a note on how texts are embedded if nothing says that the model was trained for it:
+    /// its folder has no `modules.json` of sentence-transformers. Distances between the embeddings
+    /// of such a model say little about the meaning of the texts.
+    ///
+    /// # Errors
+    /// If the configuration of the model cannot be read.
+    pub fn untrained_note(&self, pooling: SentencePooling) -> Result<Option<String>> {
+        let Some(files) = self.files() else { return Ok(None) };
+        // An unsupported pooling in the folder is one of a model for embeddings, too.
+        if !matches!(self.sentence(), Ok(None)) {
+            return Ok(None);
+        }
+        let trained = match text::head_of(&files.config()?)? {
+            Head::Sequence => "was trained to classify texts, not to embed them",
+            Head::Tokens => "was trained to label words, not to embed texts",
+            Head::Span => "was trained to answer questions, not to embed texts",
+            Head::Words | Head::Pretraining => "was trained to predict words, not to embed texts",
+            Head::Bare => "does not say that it was trained to embed texts (no modules.json)",
+        };
+        let pooled = match pooling {
+            SentencePooling::Mean => "the mean of the token vectors of its last layer",
+            SentencePooling::Cls => "the vector of the first token of its last layer",
+            SentencePooling::Max => "the maximum of the token vectors of its last layer",
+        };
+        Ok(Some(format!(
+            "the model {trained}: an embedding is {pooled}, and texts of similar meaning need not \
+             have similar ones. A model for embeddings: sentence-transformers/all-MiniLM-L6-v2"
+        )))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Token classification: labels for the words of a text.
 
 mod evaluate;
+mod given;
 pub(crate) mod learn;
 mod pipeline;
 
@@ -91,6 +92,11 @@ impl TextEncoder {
     }
 
     fn tag_one(&self, text: &str, grouping: Grouping) -> Result<Vec<Entity>> {
+        Ok(grouped(text, self.tokens(text)?, grouping))
+    }
+
+    /// Returns the tokens of a text with their labels.
+    fn tokens(&self, text: &str) -> Result<Vec<Tagged>> {
         let longest = self.longest().min(AT_ONCE);
         let windows = self.tokenizer.windows(text, None, longest, longest / 4)?;
         if windows.iter().all(Encoding::is_empty) {
@@ -121,8 +127,7 @@ impl TextEncoder {
             }
             Ok(())
         })?;
-        let tokens: Vec<Tagged> = tokens.into_iter().map(|(tagged, _)| tagged).collect();
-        Ok(grouped(text, tokens, grouping))
+        Ok(tokens.into_iter().map(|(tagged, _)| tagged).collect())
     }
 
     /// Returns the non-special tokens of a window, each with its distance to the nearer end.

@@ -27,6 +27,18 @@ pub struct Response {
 /// Token classification model.
 pub struct Tagger(pub TextEncoder);
 
+impl Tagger {
+    /// Returns the aggregation of a request: without one, `entities` if labels have `B-` or `I-`
+    /// prefixes, else `words`.
+    pub fn grouping(&self, asked: Option<Grouping>) -> Grouping {
+        let inside = |label: &String| label.starts_with("B-") || label.starts_with("I-");
+        asked.unwrap_or_else(|| match self.0.labels().iter().any(inside) {
+            true => Grouping::Entities,
+            false => Grouping::Words,
+        })
+    }
+}
+
 impl Pipeline for Tagger {
     const TASK: &'static str = "tag";
 
@@ -39,13 +51,7 @@ impl Pipeline for Tagger {
     }
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
-        let inside = |label: &String| label.starts_with("B-") || label.starts_with("I-");
-        let grouping = parameters.aggregation_strategy.unwrap_or_else(|| {
-            match self.0.labels().iter().any(inside) {
-                true => Grouping::Entities,
-                false => Grouping::Words,
-            }
-        });
+        let grouping = self.grouping(parameters.aggregation_strategy);
         let one =
             |text: &String| Ok(Response { entities: self.0.tag(&[text], grouping)?.remove(0) });
         Ok(inputs.iter().map(one).collect())

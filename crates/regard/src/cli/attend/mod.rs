@@ -109,9 +109,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if let Some(save) = &flags.save {
         not_an_input("--save", save, &inputs)?;
     }
-    let of_models = flags.model.is_some() || flags.hub.offline || flags.hub.revision.is_some();
-    if !flags.translate && (of_models || flags.tokens) {
-        bail!("attend: --model, --revision, --offline and --tokens need --translate");
+    let hub = &flags.hub;
+    let of_hub = hub.offline || hub.revision.is_some() || hub.storage.is_some();
+    if !flags.translate && (flags.model.is_some() || of_hub || flags.tokens) {
+        bail!("attend: --model, --revision, --offline, --storage and --tokens need --translate");
     }
     if let Some(lesson) = flags.lesson {
         if of_files || flags.rows.is_some() || flags.keys.is_some() {

@@ -30,11 +30,8 @@ pub struct Flags {
 
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
     let classifier: Classifier = models::open(asked.model, asked.hub)?;
-    if asked.model.is_none() {
-        inputs::note(
-            "without --model, the built-in `genre` is used: the genre of an English sentence. For \
-             labels of yours: regard train classify --data FILE",
-        );
+    if let (None, Some(note)) = (asked.model, models::default_note::<Classifier>()) {
+        inputs::note(&note);
     }
     let parameters = Parameters { top_k: asked.top_k, output_attentions: flags.attention_weights };
     let mut number = 0;
@@ -66,7 +63,12 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
         let response = classifier.run_one(input, &parameters).map_err(|error| {
             match error.to_string().strip_prefix("attention: ") {
                 // A property of the model, so every line would fail.
-                Some(why) => anyhow!("--attention-weights: {why}").into(),
+                Some(why) => anyhow!(
+                    "--attention-weights: {why}. The built-in model does (leave out --model); to \
+                     train one that does: regard train classify --data FILE --set \
+                     model.pooling=attention"
+                )
+                .into(),
                 None => InputError::from(error),
             }
         })?;

@@ -1,19 +1,26 @@
 //! `regard compare`: comparison of models on the same data, and of layers on the same tasks.
 
+mod classifiers;
+mod compared;
 mod layers;
+mod mcnemar;
 mod recipes;
 
+use super::say::quoted;
 use super::{Global, Outcome, write_json};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use compared::Compared;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const EXAMPLES: &str = "\
-Compares translation models on the same data: quality by sentence length, speed and memory. With
---layers, compares an RNN (tanh), an LSTM, a convolution, self-attention and windowed self-attention
-of one width on synthetic tasks, trained while you wait.
+Compares models on the same data. Translators: quality by sentence length, speed and memory.
+Classifiers of texts, images and words: metrics, speed, how often they agree, whether the difference
+may be chance (McNemar's exact test), and examples on which they differ. With --layers, compares an
+RNN (tanh), an LSTM, a convolution, self-attention and windowed self-attention of one width on
+synthetic tasks, trained while you wait.
 
 Examples:
   regard compare --layers --quick                                  # needs no data or model
@@ -22,11 +29,12 @@ Examples:
   regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn --train  # needs data
   regard compare A.toml B.toml --svg by-length.svg                 # your recipes, trained before
   regard compare first second                                      # your runs in runs/
+  regard compare first second --data new.csv                       # your runs in runs/; your file
 The fourth needs a data set: regard data tatoeba-fra-eng --fetch
 
 Recipes: each model is evaluated in its own process, in sequence. Its run is expected in runs/ under
 the recipe's name; --train trains missing ones. A run is evaluated by the recipe in its folder. For
-other tasks than translation use regard eval.
+other tasks use regard eval.
 
 Layers: the last table compares RNN and self-attention as textbooks do, with measured values. The
 comparisons:
@@ -45,8 +53,7 @@ comparisons:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// Two or more translation recipes with the same data, by name or file, or runs, by name or
-    /// folder
+    /// Two or more recipes of a task with the same data, by name or file, or runs, by name or folder
     #[arg(num_args = 2.., conflicts_with = "layers")]
     recipes: Vec<String>,
     /// Compare recurrent, convolutional and self-attention layers
@@ -58,6 +65,9 @@ pub struct Flags {
     /// With --layers: fewer lengths and steps, about a minute in total
     #[arg(long, requires = "layers")]
     quick: bool,
+    /// File of yours to evaluate on, as of regard eval [default: the test part of the models' data]
+    #[arg(long, value_name = "FILE", conflicts_with = "layers")]
+    data: Option<String>,
     /// Folder of the runs
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
     runs: PathBuf,
@@ -86,7 +96,34 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         (true, _) => layers::run(&flags, global, out),
         (false, 0) => bail!("compare: need two or more recipes, or --layers"),
-        (false, _) => recipes::run(&flags, global, out),
+        (false, _) => models(&flags, global, out),
+    }
+}
+
+/// Compares recipes or runs of one task.
+fn models(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let all: Vec<Compared> =
+        flags.recipes.iter().map(|name| Compared::find(name, flags)).collect::<Result<_>>()?;
+    let task = all[0].task();
+    if let Some(other) = all.iter().find(|each| each.task() != task) {
+        bail!(
+            "{} is for the task {task}, and {} for {}: need the same task",
+            all[0].name,
+            other.name,
+            other.task()
+        );
+    }
+    match task {
+        "translate" => recipes::run(&all, flags, global, out),
+        task if classifiers::TASKS.contains(&task) => classifiers::run(&all, flags, global, out),
+        _ => {
+            let each = all.iter().map(|each| format!("regard eval {}", quoted(each.name)));
+            bail!(
+                "compare: models for the task {task} are not compared here; evaluate them one after \
+                 the other: {}",
+                each.collect::<Vec<_>>().join("; ")
+            )
+        }
     }
 }
 

@@ -1,41 +1,39 @@
-//! Comparison of recipes on the same data: quality by length, speed, memory.
+//! Comparison of translators on the same data: quality by length, speed, memory.
 
-use super::{Flags, Global, Outcome, myself, write_json};
+use super::compared::Compared;
+use super::{Flags, Global, Outcome, write_json};
 use crate::files::save_text;
-use crate::recipe;
 use crate::show::plot::{Curve, Plot};
 use crate::show::table::Table;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use regard_tasks::translate::{Data, Recipe};
-use regard_tasks::{say, train};
-use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let all: Vec<Compared> =
-        flags.recipes.iter().map(|name| Compared::find(name, flags)).collect::<Result<_>>()?;
-    let first = &all[0];
-    if let Some(other) = all.iter().find(|each| !is_same(&each.recipe.data, &first.recipe.data)) {
-        bail!("{} and {} use different data; need the same [data]", first.name, other.name);
+pub fn run(
+    all: &[Compared],
+    flags: &Flags,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let data = |each: &Compared| {
+        let recipe = Recipe::from_table(each.recipe.clone());
+        recipe.map(|recipe| recipe.data).map_err(|message| anyhow!("{}: {message}", each.name))
+    };
+    let first = data(&all[0])?;
+    for other in &all[1..] {
+        if flags.data.is_none() && !is_same(&data(other)?, &first) {
+            bail!(
+                "{} and {} use different data; need the same [data], or --data FILE",
+                all[0].name,
+                other.name
+            );
+        }
     }
     let mut reports = vec![];
-    for Compared { folder, name, is_run, .. } in &all {
-        let model = folder.display().to_string();
-        if !is_run && flags.train && train::resolve(folder).is_err() {
-            again(global, &flags.overrides, &["train", *name, "--out", &model])?;
-        }
-        // A run is evaluated by the recipe in its folder.
-        let asked: &str = if *is_run { &model } else { name };
-        let text = again(global, &flags.overrides, &["eval", asked, "--model", &model])?;
-        let mut report: Value = serde_json::from_str(&text)
-            .with_context(|| format!("cannot parse the output of `regard eval {name}`"))?;
-        report["training"] = serde_json::to_value(training(folder))?;
-        if *is_run {
-            report["name"] = (*name).into();
-        }
-        reports.push(report);
+    for each in all {
+        reports.push(each.evaluate(flags, global, &[])?);
     }
     if let Some(path) = &flags.svg {
         let svg = plot(&reports).svg();
@@ -57,69 +55,6 @@ fn is_same(one: &Data, other: &Data) -> bool {
     let is_copy =
         |end: &String| read(first, end).is_some_and(|bytes| read(second, end) == Some(bytes));
     one == other || (sides(one) == sides(other) && sides(one).iter().all(is_copy))
-}
-
-/// A recipe or a run to compare.
-struct Compared<'a> {
-    name: &'a str,
-    recipe: Recipe,
-    folder: PathBuf,
-    /// Whether the name is that of a run, and not of a recipe.
-    is_run: bool,
-}
-
-impl Compared<'_> {
-    /// Finds a recipe by name or file, or a run by its folder or its name in --runs.
-    fn find<'a>(name: &'a str, flags: &Flags) -> Result<Compared<'a>> {
-        let is_file = recipe::is_built_in(name) || Path::new(name).is_file();
-        let places = [PathBuf::from(name), flags.runs.join(name)];
-        let run = places.into_iter().find(|place| !is_file && train::is_run(place));
-        let Some(folder) = run else {
-            let recipe = recipe::resolve(name, &flags.overrides).map_err(|error| {
-                let runs = train::runs(&flags.runs).unwrap_or_default();
-                let runs: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-                match runs.is_empty() || is_file {
-                    true => error,
-                    false => error.context(format!(
-                        "{name:?} is no run in {}; {}its runs are {}",
-                        flags.runs.display(),
-                        say::did_you_mean(name, &runs),
-                        say::list(&runs, 12)
-                    )),
-                }
-            })?;
-            let folder = flags.runs.join(&recipe.name);
-            return Ok(Compared { name, recipe, folder, is_run: false });
-        };
-        let table = recipe::of_run(&folder, &flags.overrides)?;
-        let table = table.with_context(|| format!("{}: holds no recipe.toml", folder.display()))?;
-        let recipe = Recipe::from_table(table)
-            .map_err(|message| anyhow!("{}: {message}", folder.display()))?;
-        Ok(Compared { name, recipe, folder, is_run: true })
-    }
-}
-
-/// Runs this program again with the same overrides.
-fn again(global: &Global, overrides: &[String], words: &[&str]) -> Result<String> {
-    let sets = overrides.iter().flat_map(|each| ["--set", each.as_str()]);
-    myself(global, &words.iter().copied().chain(sets).collect::<Vec<_>>())
-}
-
-/// Speed of a training run.
-#[derive(Serialize)]
-struct Training {
-    seconds: Option<f64>,
-    tokens_per_second: Option<f64>,
-}
-
-/// Reads the speed from the run's metrics.jsonl.
-fn training(folder: &Path) -> Option<Training> {
-    let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap_or_default();
-    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last = lines.rfind(|line| line.get("tokens").is_some())?;
-    let (tokens, seconds) = (last["tokens"].as_f64(), last["seconds"].as_f64());
-    let tokens_per_second = tokens.zip(seconds).map(|(tokens, seconds)| tokens / seconds.max(1e-9));
-    Some(Training { seconds, tokens_per_second })
 }
 
 fn score(report: &Value) -> Option<f64> {

@@ -6,7 +6,7 @@ use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use regard_tasks::embed::{Embedder, Parameters, SentencePooling};
 use regard_tasks::pipeline::Pipeline;
@@ -27,6 +27,7 @@ glove-subset` tells how to get it), or --vectors FILE.
 
 Prints the components of a vector on one line, separated by spaces, or {\"embedding\": […]} with
 --json. A text beyond the model's maximum length is split, and the mean of its parts is returned.
+Any text model is accepted; a note tells if it was not trained for embeddings.
 
 --vectors takes a file in GloVe or word2vec format (text, or binary if its name ends in .bin; .gz
 after either), or `glove-subset`. Word models can be initialised with the same vectors: recipe key
@@ -103,16 +104,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         flags.file.refuse("embed", "single words")?;
         return words::run(&flags, global, out);
     }
-    let model = flags.model.as_deref();
-    let model = model.context(
-        "--model is required: no model for embeddings of texts is built in. Pass a folder or a Hub \
-         id, as --model sentence-transformers/all-MiniLM-L6-v2; for single words: --words WORD…",
-    )?;
+    let model = models::required::<Embedder>(flags.model.as_deref())?;
     let embedder: Embedder = models::open(Some(model), &flags.hub)?;
     let pooling = flags.pooling.map(SentencePooling::from);
     let parameters = Parameters { pooling, normalize: flags.normalize.then_some(true) };
     // Unsupported pooling of the model is reported before the first text.
-    embedder.settings(&parameters)?;
+    let (pooling, _) = embedder.settings(&parameters)?;
+    if let Some(untrained) = embedder.0.untrained_note(pooling)? {
+        inputs::note(&format!("{model}: {untrained}"));
+    }
     let mut unknown = inputs::Unknown::default();
     let source = TextSource::of(&flags.text, &flags.file, Some(model));
     inputs::each(&source, global.json, out, &mut |text, out| {

@@ -107,6 +107,11 @@ fn worst(details: &Details, width: usize) -> String {
     let mut text = format!("worst examples, by {}:\n", details.worst_by);
     let number =
         |number: Option<usize>| number.map_or(String::new(), |n| format!(" · example {n}"));
+    // A long path would leave no room for the text.
+    let place = |place: &str| match width_of(place) > width / 3 {
+        true => place.rsplit('/').next().unwrap_or(place).to_string(),
+        false => place.to_string(),
+    };
     let cut = |text: &str, before: usize| label(text, width.saturating_sub(before).max(10));
     for (at, example) in details.worst.iter().take(SHOWN).enumerate() {
         let at = at + 1;
@@ -121,10 +126,13 @@ fn worst(details: &Details, width: usize) -> String {
                         format!(", predicted {name} ({score:.4})")
                     }
                 };
-                let number = number(found.number);
+                let (number, before) = match &found.place {
+                    Some(found) => (String::new(), format!("{}: ", place(found))),
+                    None => (number(found.number), String::new()),
+                };
                 text += &format!("{at}. {name} ({:.4}){said}{number}\n", found.probability);
-                if !found.text.is_empty() {
-                    text += &format!("   {}\n", cut(&found.text, 3));
+                if !(found.text.is_empty() && before.is_empty()) {
+                    text += &format!("   {}\n", cut(&format!("{before}{}", found.text), 3));
                 }
             }
             WorstExample::Text(found) => {
@@ -160,6 +168,7 @@ mod tests {
         let worst = |at: usize| {
             WorstExample::Label(WorstLabel {
                 number: Some(at + 1),
+                place: (at == 0).then(|| "new.csv:7".to_string()),
                 text: format!("text {at} {}", "word ".repeat(60)),
                 label: "a".into(),
                 probability: 0.125,
@@ -172,6 +181,7 @@ mod tests {
             confusion: vec![vec![7; labels]; labels],
             worst_by: "loss of the true label",
             worst: (0..10).map(worst).collect(),
+            predictions: vec![],
         }
     }
 
@@ -181,7 +191,8 @@ mod tests {
         for part in [
             "label  precision  recall      F1  examples\n0x         50.00   25.00   33.33         4",
             "confusion matrix: rows are true labels, columns predicted ones\n       0x   1x\n0x      7    7",
-            "worst examples, by loss of the true label:\n1. a (0.1250), predicted b (0.5000) · example 1\n   text 0 word",
+            "worst examples, by loss of the true label:\n1. a (0.1250), predicted b (0.5000)\n   new.csv:7: text 0 word",
+            "2. a (0.1250), predicted b (0.5000) · example 2\n   text 1 word",
             "\n5. ",
         ] {
             assert!(text.contains(part), "{part:?} in:\n{text}");

@@ -106,6 +106,9 @@ pub struct Flags {
     /// Also print the metrics of each label, confusions and the worst examples
     #[arg(long)]
     details: bool,
+    /// With --json, also the prediction for each example with a label; used by regard compare
+    #[arg(long, hide = true)]
+    predictions: bool,
     /// Translations only: write them to this file, one per line
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -169,7 +172,7 @@ fn measure(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         _ if flags.save.is_some() || flags.min_words > 0 => {
             bail!("eval: --save and --min-words are for translations")
         }
-        _ => others::run(job, flags.details, global, out),
+        _ => others::run(job, flags, global, out),
     }
 }
 

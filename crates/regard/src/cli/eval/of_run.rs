@@ -7,6 +7,7 @@ use crate::show::terminal;
 use anyhow::{Context, Result, anyhow};
 use regard_models::ModelFiles;
 use regard_tasks::evaluation::{EvaluationData, Report};
+use regard_tasks::import::Places;
 use std::fmt;
 use std::path::Path;
 
@@ -26,8 +27,16 @@ pub fn of_run(folder: &Path) -> Result<RunEvaluation> {
     let task = regard_tasks::recipe::task(table);
     let task = task.map_err(|message| anyhow!("{}: {message}", folder.display()))?;
     let on = EvaluationData::Set { set: None, part: None };
-    let report = task.evaluate(&ModelFiles::from(folder), &on)?;
+    let mut report = task.evaluate(&ModelFiles::from(folder), &on)?;
+    locate(&mut report, folder);
     Ok(RunEvaluation { name: task.name().to_string(), report })
+}
+
+/// Sets the places of the worst examples in the files that a run was trained on.
+fn locate(report: &mut Report, run: &Path) {
+    if let (Some(part), Some(details)) = (report.part, &mut report.details) {
+        details.locate(&Places::of_run(run, part));
+    }
 }
 
 impl fmt::Display for RunEvaluation {

@@ -1,22 +1,24 @@
 //! Evaluation of every task except translation.
 
 use super::details::details;
-use super::{Global, Job, Outcome};
+use super::{Flags, Global, Job, Outcome};
 use crate::cli::inputs::note;
 use crate::cli::say::say;
 use crate::cli::write_json;
 use crate::machine;
+use crate::models::ResolvedModel;
 use crate::show::table::Table;
 use crate::show::terminal;
 use anyhow::{Context, Result, anyhow};
 use regard_tasks::data::Part;
-use regard_tasks::evaluation::{Details, EvaluationData, Report};
+use regard_tasks::evaluation::{Details, EvaluationData, Prediction, Report};
+use regard_tasks::import::Places;
 use regard_tasks::recipe::{self, Task};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::io::Write;
 
-pub fn run(job: Job, more: bool, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(job: Job, flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let mut task = recipe::task(job.recipe).map_err(|message| anyhow!("{message}"))?;
     if let Some(seed) = global.seed {
         task.set_seed(seed);
@@ -32,20 +34,49 @@ pub fn run(job: Job, more: bool, global: &Global, out: &mut dyn Write) -> Result
         // What was read of the user's file has been said; the columns are those of a copy.
         (report.data, report.part, report.columns) = (own.shown.clone(), None, None);
     }
+    let places = match (&job.own, &job.model, &job.on, report.part) {
+        (Some(own), ..) => own.places.clone(),
+        (_, ResolvedModel::Folder(run), EvaluationData::Set { set: None, .. }, Some(part)) => {
+            Places::of_run(&run.path, part)
+        }
+        _ => Places::default(),
+    };
+    if let Some(details) = &mut report.details {
+        details.locate(&places);
+    }
     if let Some(columns) = &report.columns {
         say(columns);
     }
     match global.json {
-        true => write_json(out, &Evaluated::new(&*task, &report))?,
+        true => {
+            let mut evaluated = Evaluated::new(&*task, &report);
+            evaluated.predictions = flags.predictions.then(|| predictions(&report, &places));
+            write_json(out, &evaluated)?
+        }
         false => write!(out, "{}", text(task.name(), &report))?,
     }
-    if more && !global.json {
+    if flags.details && !global.json {
         match details(&report, terminal::width()) {
             none if none.is_empty() => note(&format!("--details: {} has none", task.task())),
             found => write!(out, "\n{found}")?,
         }
     }
     Ok(Outcome::Positive)
+}
+
+/// Predictions with the names of their labels.
+fn predictions(report: &Report, places: &Places) -> Vec<Value> {
+    let Some(details) = &report.details else { return vec![] };
+    let name = |at: usize| details.labels.get(at).map(|label| label.label.as_str());
+    let one = |found: &Prediction| {
+        json!({
+            "label": name(found.right),
+            "predicted": found.said.and_then(name),
+            "text": found.text,
+            "place": found.number.and_then(|number| places.get(number)),
+        })
+    };
+    details.predictions.iter().map(one).collect()
 }
 
 fn part(report: &Report) -> Option<&'static str> {
@@ -73,6 +104,8 @@ struct Evaluated<'a> {
     note: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<&'a Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predictions: Option<Vec<Value>>,
     /// Each metric under its own name.
     #[serde(flatten)]
     marks: Map<String, Value>,
@@ -94,6 +127,7 @@ impl Evaluated<'_> {
             peak_memory: machine::peak_memory(),
             note: report.note.as_deref(),
             details: report.details.as_ref(),
+            predictions: None,
             marks: marks.collect(),
         }
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use regard_tasks::data;
 use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::import::texts::is_table_name;
-use regard_tasks::import::{self, Purpose, Request, Severity, TrainedImport};
+use regard_tasks::import::{self, Places, Purpose, Request, Severity, TrainedImport};
 use regard_tasks::recipe::Table;
 use regard_tasks::say::many;
 use regard_tasks::train;
@@ -28,6 +28,8 @@ pub struct OwnExamples {
     pub shown: String,
     /// Columns of the source and of the target, by name or number, if there are such.
     pub sides: Option<[String; 2]>,
+    /// Places of the examples in the files.
+    pub places: Places,
     keys: Table,
     /// Kept until the evaluation is over.
     _folder: ScratchFolder,
@@ -133,7 +135,9 @@ pub fn read(flags: &Flags, trained: TrainedImport) -> Result<OwnExamples> {
     import.write(&folder.0)?;
     let (on, keys) = import.evaluation(&folder.0);
     let sides = import.column("source").zip(import.column("target")).map(<[String; 2]>::from);
-    Ok(OwnExamples { on, shown: flags.data.join(", "), sides, keys, _folder: folder })
+    let [_, places] = import.places;
+    let shown = flags.data.join(", ");
+    Ok(OwnExamples { on, shown, sides, places, keys, _folder: folder })
 }
 
 impl OwnExamples {

@@ -106,11 +106,7 @@ impl Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let model = flags.model.as_deref();
-    let model = model.context(
-        "--model is required: no model for embeddings of texts is built in. Pass a folder or a Hub \
-         id, as --model sentence-transformers/all-MiniLM-L6-v2",
-    )?;
+    let model = models::required::<Searcher>(flags.model.as_deref())?;
     if flags.file == Path::new("-") && flags.query.is_empty() {
         bail!("search: FILE is standard input, so pass the queries as arguments");
     }
@@ -127,6 +123,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let place = index::Place::find(&flags)?;
     let searcher: Searcher = models::open(Some(model), &flags.hub)?;
     let pooling = searcher.pooling(flags.pooling.map(SentencePooling::from))?;
+    if let Some(untrained) = searcher.encoder().untrained_note(pooling)? {
+        inputs::note(&format!("{model}: {untrained}"));
+    }
     // A revision is one of --model.
     let hub = Hub { revision: None, ..flags.hub.clone() };
     let reranker: Option<Reranker> =

@@ -8,10 +8,19 @@ const WARM_UP: u64 = 3;
 /// Number of steps that the mean is taken over.
 const WINDOW: usize = 200;
 
+/// Time of an evaluation with its checkpoint, as a share of the steps before it, until one was
+/// timed. With it the estimate is within 30 % for all shares up to 0.64, if the mean of the steps is
+/// exact; in two measured runs they were about 0.05 (`train classify --quick`) and 0.25 (`sst2-words`,
+/// an evaluation every 100 steps).
+const SHARE: f64 = 0.15;
+
 /// Times of steps and evaluations of a run.
 pub struct Eta {
     steps: u64,
     every: u64,
+    /// Number of evaluations after the last step besides its own: of averaged checkpoints, and of
+    /// the test part.
+    after: u64,
     /// End of the last step or evaluation.
     last: Instant,
     seen: u64,
@@ -25,7 +34,12 @@ impl Eta {
     pub fn new(steps: u64, every: u64) -> Eta {
         let (last, every) = (Instant::now(), every.max(1));
         let (recent, evaluating) = (VecDeque::new(), 0.0);
-        Eta { steps, every, last, seen: 0, recent, evaluations: 0, evaluating }
+        Eta { steps, every, after: 0, last, seen: 0, recent, evaluations: 0, evaluating }
+    }
+
+    /// Adds an evaluation at the end.
+    pub fn evaluates_after(&mut self) {
+        self.after += 1;
     }
 
     /// Marks the start of the first step, or of the next one after a pause.
@@ -36,6 +50,10 @@ impl Eta {
     /// Counts a step that just ended.
     pub fn step(&mut self) {
         let seconds = self.lap();
+        self.add_step(seconds);
+    }
+
+    fn add_step(&mut self, seconds: f64) {
         self.seen += 1;
         if self.seen > WARM_UP {
             self.recent.push_back(seconds);
@@ -68,9 +86,13 @@ impl Eta {
         }
         let mean = self.recent.iter().sum::<f64>() / self.recent.len() as f64;
         let steps = self.steps.saturating_sub(step);
-        let evaluations = (self.steps / self.every).saturating_sub(step / self.every);
-        let each = self.evaluating / f64::from(self.evaluations.max(1));
-        let seconds = mean * steps as f64 + each * evaluations as f64;
+        // There is one at the last step in any case.
+        let during = self.steps.div_ceil(self.every).saturating_sub(step / self.every);
+        let each = match self.evaluations {
+            0 => SHARE * mean * self.every.min(self.steps) as f64,
+            count => self.evaluating / f64::from(count),
+        };
+        let seconds = mean * steps as f64 + each * (during + self.after) as f64;
         Duration::try_from_secs_f64(seconds).ok()
     }
 }
@@ -95,12 +117,37 @@ mod tests {
         (0..3).for_each(|_| eta.step());
         assert_eq!(eta.left(3), None);
         eta.recent.extend([0.5; 10]);
-        // 80 steps of half a second; no evaluation was timed yet.
-        assert_eq!(eta.left(20).unwrap().as_secs_f64(), 40.0);
+        // 80 steps of half a second; no evaluation was timed yet, so that the share is assumed.
+        assert_eq!(eta.left(20).unwrap().as_secs_f64(), 46.0);
         (eta.evaluations, eta.evaluating) = (2, 4.0);
         // And eight evaluations of two seconds.
         assert_eq!(eta.left(20).unwrap().as_secs_f64(), 56.0);
         assert_eq!(eta.left(100).unwrap().as_secs_f64(), 0.0);
+    }
+
+    /// Steps of different batches, slow ones at the beginning; evaluations from none to half of
+    /// the time of the steps.
+    #[test]
+    fn after_twenty_steps_the_estimate_is_within_30_percent() {
+        for (steps, every, share, after) in [
+            (300, 38, 0.05, 2),
+            (300, 100, 0.25, 0),
+            (2500, 250, 0.1, 0),
+            (5000, 500, 0.45, 1),
+            (1000, 1000, 0.02, 0),
+            (130, 60, 0.3, 1),
+        ] {
+            let mut eta = Eta::new(steps, every);
+            (0..after).for_each(|_| eta.evaluates_after());
+            let spread = |step: u64| 0.5 + (step * 7919 % 101) as f64 / 100.0;
+            let seconds = |step: u64| if step <= WARM_UP { 3.0 } else { 0.2 * spread(step) };
+            let evaluation = share * 0.2 * every as f64;
+            (1..=20).for_each(|step| eta.add_step(seconds(step)));
+            let left: f64 = (21..=steps).map(seconds).sum();
+            let truth = left + evaluation * (steps.div_ceil(every) + after) as f64;
+            let ratio = eta.left(20).unwrap().as_secs_f64() / truth;
+            assert!((0.7..1.3).contains(&ratio), "{steps} {every} {share} {after}: {ratio}");
+        }
     }
 
     #[test]

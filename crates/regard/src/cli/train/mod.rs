@@ -147,6 +147,9 @@ fn follow(plan: Plan, flags: &Flags, global: &Global, out: &mut dyn Write) -> Re
         return seeds.run(&mut *recipe, &session, global.json, out);
     }
     let mut show = ProgressPrinter::new(recipe.options());
+    if own::is_own(&folder) {
+        show.evaluates_after();
+    }
     let end = train(&*recipe, &folder, resume, &session, &mut show)?;
     let (step, best, what) = match end {
         End::Done { step, best } => (step, Some(best), "done"),

@@ -118,6 +118,7 @@ impl<'a> Seeds<'a> {
             let own = self.folder.join(format!("seed-{seed}"));
             let mut show = ProgressPrinter::new(recipe.options());
             show.quiet = true;
+            show.evaluates_after();
             show.repeated = said;
             let done = self.resume && own.join("model").is_dir() && is_same(recipe, &own)?;
             if !done {

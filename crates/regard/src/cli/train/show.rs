@@ -34,6 +34,10 @@ impl ProgressPrinter {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let now = Instant::now();
         let (every, since) = (options.log_every, (now, 0, 0.0, 0));
+        let mut eta = Eta::new(options.steps, options.eval_every);
+        if options.average > 1 {
+            eta.evaluates_after();
+        }
         ProgressPrinter {
             bar,
             lines,
@@ -43,8 +47,13 @@ impl ProgressPrinter {
             counts: "tokens",
             began: now,
             since,
-            eta: Eta::new(options.steps, options.eval_every),
+            eta,
         }
+    }
+
+    /// Counts the evaluation of the test part, which follows the training, as part of its time.
+    pub fn evaluates_after(&mut self) {
+        self.eta.evaluates_after();
     }
 
     pub fn say(&self, line: String) {
