@@ -63,7 +63,10 @@ pub(super) unsafe fn sums<S: IntSimd, const R: usize, const V: usize>(
     for group in 0..groups {
         // SAFETY: panels have four lines, rows 32 bytes and a sum for each group.
         unsafe {
-            let mut sums = [[s.splat(0); V]; R];
+            // With few rows the upper inputs have sums of their own, so that an addition need not
+            // wait for the one before it; with many, registers would not suffice.
+            let apart = R <= 2;
+            let (mut sums, mut upper) = ([[s.splat(0); V]; R], [[s.splat(0); V]; R]);
             for r in 0..R {
                 sums[r] = [s.splat(-8 * *group_sums[r].add(group)); V];
             }
@@ -80,14 +83,16 @@ pub(super) unsafe fn sums<S: IntSimd, const R: usize, const V: usize>(
                         (s.splat(x.read_unaligned()), s.splat(x.add(4).read_unaligned()));
                     for v in 0..V {
                         sums[r][v] = s.dot_small(sums[r][v], low[v], near);
-                        sums[r][v] = s.dot_small(sums[r][v], high[v], far);
+                        let to = if apart { &mut upper } else { &mut sums };
+                        to[r][v] = s.dot_small(to[r][v], high[v], far);
                     }
                 }
             }
             for v in 0..V {
                 let scale = f.load_f16(scales[v].add(group * super::PANEL));
                 for r in 0..R {
-                    let sum = f.mul(s.to_floats(sums[r][v]), scale);
+                    let whole = if apart { s.add(sums[r][v], upper[r][v]) } else { sums[r][v] };
+                    let sum = f.mul(s.to_floats(whole), scale);
                     totals[r][v] = f.add(totals[r][v], sum);
                 }
             }

@@ -75,6 +75,12 @@ fn split([m, panels, k]: [usize; 3]) -> (usize, usize) {
     while rows > 16 && work(rows, width) > WORTH && tasks(rows, width) < 4 * threads() {
         rows = rows.div_ceil(2).next_multiple_of(8);
     }
+    if m <= rows {
+        // All threads have as much to read: two tasks of 32 and 16 panels would take as long as
+        // two of 32.
+        let even = panels.div_ceil(width).next_multiple_of(threads());
+        width = panels.div_ceil(even).next_multiple_of(2);
+    }
     (rows, width)
 }
 
