@@ -76,6 +76,16 @@ pub static SHIPPED: &[BuiltInModel] = &[
             "model.safetensors" "tokenizer.json" "tokenizer_config.json"),
     },
     BuiltInModel {
+        name: "en-fr-rnn",
+        about: "GRU without attention (one fixed vector for a sentence), English to French",
+        recipe: "tatoeba-en-fr-rnn",
+        task: "translate",
+        default_note: None,
+        licence: TATOEBA,
+        files: files!("en-fr-rnn": "config.json" "generation_config.json" "model.safetensors"
+            "tokenizer.json" "tokenizer_config.json"),
+    },
+    BuiltInModel {
         name: "zh-en",
         about: "Bahdanau's model on characters, Chinese to English",
         recipe: "tatoeba-zh-en-bahdanau",
@@ -114,6 +124,29 @@ pub static SHIPPED: &[BuiltInModel] = &[
         ),
         licence: "CC BY-SA 4.0; trained on Universal Dependencies, English Web Treebank",
         files: files!("genre": "config.json" "model.safetensors" "tokenizer.json"
+            "tokenizer_config.json"),
+    },
+    BuiltInModel {
+        name: "wiki-bert",
+        about: "Small BERT, predicts masked words of English; for lessons",
+        recipe: "wikitext2-bert",
+        task: "fill",
+        default_note: Some(
+            "a small BERT for lessons, trained on 200,000 words. For better predictions: --model \
+             google-bert/bert-base-uncased",
+        ),
+        licence: WIKIPEDIA,
+        files: files!("wiki-bert": "config.json" "model.safetensors" "tokenizer.json"
+            "tokenizer_config.json"),
+    },
+    BuiltInModel {
+        name: "wiki-xlnet",
+        about: "Small XLNet, predicts masked words of English; for lessons",
+        recipe: "wikitext2-xlnet",
+        task: "fill",
+        default_note: None,
+        licence: WIKIPEDIA,
+        files: files!("wiki-xlnet": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
     },
     BuiltInModel {
@@ -162,10 +195,21 @@ pub static SHIPPED: &[BuiltInModel] = &[
         licence: "MIT; trained on Fashion-MNIST of Zalando SE",
         files: files!("clothes": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
+    BuiltInModel {
+        name: "cora",
+        about: "Graph attention network, topics of the papers of Cora from their words and citations",
+        recipe: "cora-gat",
+        task: "classify-graph",
+        default_note: None,
+        licence: "MIT; trained on Cora as Planetoid has it (Yang, Cohen and Salakhutdinov 2016)",
+        files: files!("cora": "config.json" "model.safetensors"),
+    },
 ];
 
 /// Licence of models whose training data the program generates.
 const GENERATED: &str = "that of the program; trained on points that the program generates";
+
+const WIKIPEDIA: &str = "CC BY-SA 3.0; trained on WikiText-2, articles of Wikipedia";
 
 const TATOEBA: &str =
     "CC BY 2.0 FR; trained on sentences of tatoeba.org, by way of manythings.org/anki";
@@ -310,6 +354,9 @@ fn row(task: &str) -> &'static TaskRow {
     pipeline::task(task).expect("every pipeline and every model that ships is of a task")
 }
 
+/// Tasks that need a model that was trained for embeddings. Others can be given, but are no default.
+const FOR_EMBEDDINGS: [&str; 2] = ["embed", "search"];
+
 /// Finds a model for a task: without a name, the first built-in one for it. A built-in model of
 /// another task is refused.
 fn resolve_for(row: &TaskRow, asked: Option<&str>, hub: &Hub) -> Result<ResolvedModel> {
@@ -320,8 +367,8 @@ fn resolve_for(row: &TaskRow, asked: Option<&str>, hub: &Hub) -> Result<Resolved
         }
         None => {
             let first = SHIPPED.iter().find(|model| model.task == row.models);
-            let lacks = || lacks(row);
-            ResolvedModel::Shipped(first.with_context(lacks)?)
+            let first = first.filter(|_| !FOR_EMBEDDINGS.contains(&row.name));
+            ResolvedModel::Shipped(first.with_context(|| lacks(row))?)
         }
     };
     match found {
@@ -357,7 +404,7 @@ fn lacks(row: &TaskRow) -> String {
     let recipe = row.recipe;
     match (row.hub, own) {
         // No recipe trains a model for embeddings.
-        (id, _) if !id.is_empty() && ["embed", "search"].contains(&row.name) => {
+        (id, _) if !id.is_empty() && FOR_EMBEDDINGS.contains(&row.name) => {
             format!("{need}. {download}")
         }
         ("", Some(own)) => format!(

@@ -36,11 +36,10 @@ fn proposed_commands_work() {
         }
     }
     // What is typed, the command in the message, and what is added so that it ends soon.
-    let rows: [(&[&str], &str, &str); 17] = [
+    let rows: [(&[&str], &str, &str); 16] = [
         (&["train", "no-such"], "regard recipes", ""),
         (&["data", "no-such"], "regard data", ""),
         (&["summarize", "a text"], "regard train aeslc-pointer", " --dump-config"),
-        (&["classify", "--graph", "cora"], "regard train cora-gat", " --dump-config"),
         (&["eval", "hull-5"], "regard train hull-5", " --dump-config"),
         (&["point", "0 0", "--problem", "sort"], "regard train sort-10", " --dump-config"),
         (&["embed", "x", "--model", "sort-10"], "regard train sort-10", " --dump-config"),
@@ -86,14 +85,13 @@ fn what_a_command_without_a_model_tells_to_type_works() {
     let here = folder("hints-required");
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reading");
     std::fs::write(here.join("notes.txt"), "a cat\na house\n").unwrap();
-    let rows: [(&[&str], &str, &str); 5] = [
+    let rows: [(&[&str], &str, &str); 4] = [
         (&["embed", "a cat"], "sentence-transformers/all-MiniLM-L6-v2", "BertModel"),
         (
             &["search", "notes.txt", "two words"],
             "sentence-transformers/all-MiniLM-L6-v2",
             "BertModel",
         ),
-        (&["fill", "a [MASK]"], "google-bert/bert-base-uncased", "BertForMaskedLM"),
         (
             &["rerank", "a cat", "--texts", "notes.txt"],
             "cross-encoder/ms-marco-MiniLM-L6-v2",

@@ -175,7 +175,6 @@ fn a_model_for_something_else_says_what_to_do() {
         &["tag", "a text", "--model", "shakespeare"],
         &["shakespeare", "regard generate", "regard score", "`regard models`"],
     );
-    fails(&["fill", "a [MASK]"], &["--model", "masked tokens", "regard train wikitext2-bert"]);
     fails(
         &["attend", "--translate", "x", "--model", "tatoeba-en-fr-transformer"],
         &["--model en-fr"],

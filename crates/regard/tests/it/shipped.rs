@@ -22,6 +22,29 @@ fn genres_are_told_by_the_model_that_ships() {
 }
 
 #[test]
+fn masked_words_are_filled_by_the_models_that_ship() {
+    let best = |text: &str, model: &str| {
+        let said = json(&["fill", text, "--top-k", "3", "--model", model, "--json"]);
+        let list = said["candidates"].as_array().unwrap().clone();
+        assert_eq!(list.len(), 3, "{said}");
+        let score = |x: &serde_json::Value| x["score"].as_f64().unwrap();
+        assert!(list.is_sorted_by(|a, b| score(a) >= score(b)), "{said}");
+        let words = list.iter().map(|x| x["token_str"].as_str().unwrap().trim().to_string());
+        (words.collect::<Vec<_>>(), list[0]["sequence"].as_str().unwrap().to_string())
+    };
+    let (words, _) = best("the end of [MASK] war .", "wiki-bert");
+    assert!(words.contains(&"the".to_string()), "{words:?}");
+    let (words, text) = best("the end of<mask> war .", "wiki-xlnet");
+    assert!(words.contains(&"the".to_string()), "{words:?}");
+    assert!(text.starts_with("the end of ") && text.ends_with(" war ."), "{text}");
+    let said = json(&["fill", "a <mask> of <mask> war", "--model", "wiki-xlnet", "--json"]);
+    assert_eq!(said["candidates"].as_array().unwrap().len(), 2, "{said}");
+    fails(&["fill", "nothing", "--model", "wiki-xlnet"], &["<mask>"]);
+    // Without a model it says what the default is.
+    assert!(regard(&["fill", "a [MASK]"]).err.contains("google-bert/bert-base-uncased"));
+}
+
+#[test]
 fn a_play_goes_on_by_the_model_that_ships() {
     let ask = ["generate", "ROMEO:", "--max-new-tokens", "300", "--seed", "7", "--json"];
     let text = json(&ask)["generated_text"].as_str().unwrap().to_string();

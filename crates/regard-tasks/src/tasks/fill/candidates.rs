@@ -2,6 +2,9 @@
 
 use crate::logits::softmax;
 use crate::reader::{TextEncoder, numbers};
+use regard_attention::Mode;
+use regard_models::text::Texts;
+use regard_models::xlnet::{Permuted, Permuting, Sight};
 use regard_models::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +30,9 @@ impl TextEncoder {
     /// If the text has no mask token, or is longer than the model's maximum length.
     pub fn fill(&self, text: &str, most: usize) -> Result<Vec<Vec<TokenCandidate>>> {
         let mask = self.tokenizer.special().need_mask()?;
+        if let Some(model) = self.model.permuting() {
+            return self.fill_by_position(model, text, most, mask);
+        }
         let encoding = self.tokenizer.encode_special(text, None)?;
         let places: Vec<usize> =
             (0..encoding.len()).filter(|at| encoding.ids[*at] == mask).collect();
@@ -47,8 +53,7 @@ impl TextEncoder {
             let logits = numbers(logits)?;
             for at in &places {
                 let scores = softmax(&logits[at * words..][..words]);
-                let mut order: Vec<u32> = (0..words as u32).collect();
-                order.sort_by(|a, b| scores[*b as usize].total_cmp(&scores[*a as usize]));
+                let order = best_first(&scores);
                 let candidate = |token: u32| {
                     let token_str = self.tokenizer.decode(&[token])?;
                     let mut ids = part[0].ids.clone();
@@ -69,4 +74,59 @@ impl TextEncoder {
         })?;
         Ok(all)
     }
+
+    /// Fills by a model with two streams (XLNet): a masked token is no input, but a position that
+    /// is predicted from all other tokens.
+    fn fill_by_position(
+        &self,
+        model: &dyn Permuting,
+        text: &str,
+        most: usize,
+        mask: u32,
+    ) -> Result<Vec<Vec<TokenCandidate>>> {
+        let name = self.tokenizer.token(mask).unwrap_or_default();
+        // The tokenizer need not know the mask in a text: training has none.
+        let (mut ids, mut places) = (vec![], vec![]);
+        for (number, part) in text.split(&name).enumerate() {
+            if number > 0 {
+                places.push(ids.len());
+                ids.push(mask);
+            }
+            ids.extend(self.tokenizer.encode(part)?.ids);
+        }
+        if places.is_empty() {
+            return Err(Error::invalid(format!("the text has no mask token {name}")));
+        }
+        let mut ranks = vec![0u32; ids.len()];
+        places.iter().for_each(|at| ranks[*at] = 1);
+        let mut texts = Texts::new();
+        texts.push(&ids);
+        let sight = Sight::Ranks(vec![ranks]);
+        let batch = Permuted { texts: &texts, sight, targets: &places, memory: None };
+        let logits = model.predict(&batch, Mode::Eval).logits;
+        let [_, words] = logits.dims();
+        let logits = numbers(logits)?;
+        let list = |(number, scores): (usize, &[f32])| {
+            let scores = softmax(scores);
+            let candidate = |token: u32| {
+                let token_str = self.tokenizer.decode(&[token])?;
+                let (start, _) = text.match_indices(&name).nth(number).unwrap_or((0, ""));
+                let (before, after) = (&text[..start], &text[start + name.len()..]);
+                // A token brings its own space.
+                let space = before.ends_with(' ') && token_str.starts_with(' ');
+                let before = if space { &before[..start - 1] } else { before };
+                let sequence = format!("{before}{token_str}{after}");
+                Ok(TokenCandidate { token_str, token, score: scores[token as usize], sequence })
+            };
+            best_first(&scores).into_iter().take(most).map(candidate).collect()
+        };
+        logits.chunks_exact(words).enumerate().map(list).collect()
+    }
+}
+
+/// Tokens by descending probability.
+fn best_first(scores: &[f64]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+    order.sort_by(|a, b| scores[*b as usize].total_cmp(&scores[*a as usize]));
+    order
 }

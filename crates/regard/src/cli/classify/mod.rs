@@ -26,8 +26,8 @@ Examples:
   regard classify 'A fine film.' --attention-weights --model runs/sst2-words
   regard classify --json --model runs/sst2-words < texts.txt   # your file, one text per line
   regard classify --file reviews.csv --text title,body --model runs/sst2-words   # your table
-  regard classify --graph cora --node 10 --svg graph.svg --model runs/cora-gat
-Train the models of the last four first: regard train sst2-words, regard train cora-gat.
+  regard classify --graph cora --node 10 --svg graph.svg   # `cora`; needs the data set planetoid
+Train the model of three of them first: regard train sst2-words.
 
 Images: reads PNG, JPEG and IDX files (also .gz). Classifies every image of an IDX file, or only
 number --index. Stops at the first unreadable file; results for earlier files are still printed.
@@ -69,7 +69,7 @@ If a line of standard input fails, the error goes to stderr, an empty line (or {
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default: `genre`, or `clothes` for --image, built in; required for --graph]
+    /// [default: `genre`, `clothes` for --image, `cora` for --graph, all built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Number of labels per input, the most probable first
