@@ -16,7 +16,7 @@
 use super::{Attention, AttentionInputs, Dims};
 use crate::pool::parallel_ranges;
 use crate::scratch::Scratch;
-use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
+use crate::simd::{Isa, Kernel, Simd, dispatch_on, exp_nonpositive, isa};
 use crate::view::{Error, ViewMut, bail};
 
 /// Multiply-adds per task: some 10 µs.
@@ -38,6 +38,16 @@ const MOST_LANES: usize = 16;
 /// # Errors
 /// If shapes do not match, there are parameters, or a last axis is not contiguous.
 pub fn decode(
+    inputs: &AttentionInputs,
+    lengths: Option<&[i64]>,
+    scale: Option<f32>,
+    out: &ViewMut,
+) -> Result<(), Error> {
+    decode_on(isa(), inputs, lengths, scale, out)
+}
+
+fn decode_on(
+    isa: Isa,
     inputs: &AttentionInputs,
     lengths: Option<&[i64]>,
     scale: Option<f32>,
@@ -69,7 +79,7 @@ pub fn decode(
         for cell in from..to {
             let (b, h, i) = (cell / (h * t), cell / t % h, cell % t);
             let (head, keys) = (h / (dims.h / hk), lengths.map_or(s, |n| n[b] as usize));
-            dispatch(Cell {
+            let cell = Cell {
                 q: q.at(b, h, i, 0),
                 k: (k.at(b, head, 0, 0), k.strides[2]),
                 v: (v.at(b, head, 0, 0), v.strides[2]),
@@ -78,7 +88,8 @@ pub fn decode(
                 scale,
                 weights: &mut weights,
                 keys,
-            });
+            };
+            dispatch_on(isa, cell);
         }
     });
     Ok(())
@@ -109,7 +120,10 @@ impl Kernel for Cell<'_> {
         unsafe {
             self.scores(s);
             let sum = softmax(s, self.weights, self.keys);
-            self.values(s, if sum == 0.0 { 0.0 } else { 1.0 / sum });
+            let factor = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+            if !self.values(s, factor) {
+                self.careful_values(factor);
+            }
         }
     }
 }
@@ -145,30 +159,56 @@ impl Cell<'_> {
     }
 
     /// The sum of the weighted values, times `factor`: four vectors of a value at once, two or one
-    /// at the end.
+    /// at the end. Returns whether all results are finite.
     #[inline(always)]
-    unsafe fn values<S: Simd>(&self, s: S, factor: f32) {
+    unsafe fn values<S: Simd>(&self, s: S, factor: f32) -> bool {
         let [_, e] = self.widths;
-        let mut c = 0;
+        let (mut c, mut odd) = (0, s.splat(0.0));
         while c < e {
             let whole = (e - c) / S::LANES;
             // SAFETY: the features from `c` on exist in the values and in the result.
-            unsafe {
+            let part = unsafe {
                 match whole {
                     4.. => self.some::<S, 4>(s, c, S::LANES, factor),
                     2.. => self.some::<S, 2>(s, c, S::LANES, factor),
                     1 => self.some::<S, 1>(s, c, S::LANES, factor),
                     _ => self.some::<S, 1>(s, c, e - c, factor),
                 }
-            }
+            };
+            odd = s.add(odd, part);
             c += S::LANES * if whole >= 4 { 4 } else { whole.clamp(1, 2) };
+        }
+        s.sum(odd) == 0.0
+    }
+
+    /// The same, one by one: a value that is not finite counts only where its weight is not 0.
+    #[cold]
+    unsafe fn careful_values(&self, factor: f32) {
+        let ([_, e], (v, stride)) = (self.widths, self.v);
+        for c in 0..e {
+            let mut sum = 0.0;
+            for (j, weight) in self.weights[..self.keys].iter().enumerate() {
+                if *weight != 0.0 {
+                    // SAFETY: the value has this feature.
+                    sum += weight * unsafe { *v.wrapping_offset(j as isize * stride).add(c) };
+                }
+            }
+            // SAFETY: the result has this feature.
+            unsafe { *self.out.add(c) = sum * factor };
         }
     }
 
     /// `W` vectors of the result from feature `c` on, `have` features of each. Even and odd keys
-    /// are summed apart, so that an addition need not wait for the one before it.
+    /// are summed apart, so that an addition need not wait for the one before it. Returns zeros if
+    /// all results are finite, otherwise NaN in some lane.
     #[inline(always)]
-    unsafe fn some<S: Simd, const W: usize>(&self, s: S, c: usize, have: usize, factor: f32) {
+    unsafe fn some<S: Simd, const W: usize>(
+        &self,
+        s: S,
+        c: usize,
+        have: usize,
+        factor: f32,
+    ) -> S::V {
         let (v, stride) = self.v;
         let mut sums = [[s.splat(0.0); W]; 2];
         let mut j = 0;
@@ -187,14 +227,17 @@ impl Cell<'_> {
                 j += 1;
             }
         }
+        let mut odd = s.splat(0.0);
         for u in 0..W {
             let y = s.mul(s.add(sums[0][u], sums[1][u]), s.splat(factor));
+            odd = s.add(odd, s.mul(y, s.splat(0.0)));
             // SAFETY: these features of the result exist.
             unsafe {
                 let to = self.out.add(c + u * S::LANES);
                 if have == S::LANES { s.store(to, y) } else { s.store_part(to, have, y) }
             }
         }
+        odd
     }
 }
 
@@ -233,7 +276,8 @@ unsafe fn softmax<S: Simd>(s: S, x: &mut [f32], n: usize) -> f32 {
         }
         let most = s.largest(most);
         if s.sum(odd) != 0.0 {
-            // Rare, and as in the formula: a NaN or +∞ makes all weights NaN, −∞ has weight 0.
+            // Rare, and as in the formula: a NaN or +∞ makes all weights NaN, −∞ has weight 0; if all
+            // scores are −∞, they are NaN too.
             x[..n].iter_mut().for_each(|x| *x = (*x - most).exp());
             return x[..n].iter().sum();
         }
@@ -250,115 +294,4 @@ unsafe fn softmax<S: Simd>(s: S, x: &mut [f32], n: usize) -> f32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::mask::lengths;
-    use super::*;
-    use crate::rng::Stream;
-    use crate::view::View;
-
-    fn numbers(n: usize, seed: u64) -> Vec<f32> {
-        let stream = Stream::new(seed, 0, 0);
-        (0..n as u64).map(|i| 2.0 * stream.normal(i)).collect()
-    }
-
-    /// Sizes, and the number of valid keys in each batch row.
-    fn cases() -> Vec<(Dims, Vec<i64>)> {
-        let dims = |[b, h, hk, t, s, d, e]: [usize; 7]| Dims { b, h, hk, t, s, d, dk: d, e };
-        vec![
-            (dims([3, 8, 8, 4, 10, 32, 32]), vec![10, 7, 1]),
-            (dims([2, 4, 2, 1, 33, 5, 7]), vec![33, 0]),
-            (dims([1, 3, 1, 2, 129, 64, 80]), vec![129]),
-            (dims([4, 1, 1, 1, 3, 1, 1]), vec![3, 2, 1, 3]),
-            (dims([1, 2, 2, 1, 16, 17, 65]), vec![15]),
-        ]
-    }
-
-    fn run(dims: Dims, [q, k, v]: [&[f32]; 3], valid: &[i64]) -> Vec<f32> {
-        let Dims { b, h, hk, t, s, d, e, .. } = dims;
-        let view = |x, shape| View::new(x, shape).unwrap();
-        let inputs = AttentionInputs::new(
-            view(q, [b, h, t, d]),
-            view(k, [b, hk, s, d]),
-            view(v, [b, hk, s, e]),
-        );
-        let mut out = vec![f32::NAN; b * h * t * e];
-        let room = ViewMut::new(&mut out, [b, h, t, e]).unwrap();
-        decode(&inputs, Some(valid), None, &room).unwrap();
-        out
-    }
-
-    #[test]
-    fn a_step_gives_what_the_engine_gives() {
-        for (dims, valid) in cases() {
-            let Dims { b, h, hk, t, s, d, e, .. } = dims;
-            let q = numbers(b * h * t * d, 1);
-            let (k, v) = (numbers(b * hk * s * d, 2), numbers(b * hk * s * e, 3));
-            let got = run(dims, [&q, &k, &v], &valid);
-            let view = |x, shape| View::new(x, shape).unwrap();
-            let inputs = AttentionInputs::new(
-                view(&q, [b, h, t, d]),
-                view(&k, [b, hk, s, d]),
-                view(&v, [b, hk, s, e]),
-            );
-            let mut want = vec![0.0; got.len()];
-            let room = ViewMut::new(&mut want, [b, h, t, e]).unwrap();
-            let attention = Attention::dot().mask(lengths(&valid));
-            attention.forward(&inputs, &room).unwrap();
-            for (got, want) in got.iter().zip(&want) {
-                assert!((got - want).abs() <= 1e-5 * (1.0 + want.abs()), "{got} {want} {dims:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_row_gives_the_same_bits_alone_and_with_garbage_behind_its_keys() {
-        let (dims, valid) = cases().swap_remove(0);
-        let Dims { b, h, hk, t, s, d, e, .. } = dims;
-        let q = numbers(b * h * t * d, 1);
-        let (mut k, mut v) = (numbers(b * hk * s * d, 2), numbers(b * hk * s * e, 3));
-        let all = run(dims, [&q, &k, &v], &valid);
-        for (row, n) in valid.iter().enumerate() {
-            for head in 0..hk {
-                for key in *n as usize..s {
-                    let at = ((row * hk + head) * s + key) * d;
-                    k[at..at + d].fill(f32::NAN);
-                    v[at..at + d].fill(f32::INFINITY);
-                }
-            }
-        }
-        for (row, n) in valid.iter().enumerate() {
-            let part = |x: &[f32], n: usize| x[row * n..(row + 1) * n].to_vec();
-            let one = Dims { b: 1, ..dims };
-            let (q, k, v) = (part(&q, h * t * d), part(&k, hk * s * d), part(&v, hk * s * e));
-            let got = run(one, [&q, &k, &v], &[*n]);
-            let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(&got), bits(&all[row * h * t * e..(row + 1) * h * t * e]), "row {row}");
-        }
-    }
-
-    #[test]
-    fn a_nan_reaches_the_rows_that_attend_to_it_and_no_other() {
-        let dims = Dims { b: 2, h: 1, hk: 1, t: 1, s: 5, d: 4, dk: 4, e: 4 };
-        let (q, mut k, v) = (numbers(8, 1), numbers(40, 2), numbers(40, 3));
-        k[2 * 4] = f32::NAN;
-        let out = run(dims, [&q, &k, &v], &[5, 5]);
-        assert!(out[..4].iter().all(|x| x.is_nan()) && out[4..].iter().all(|x| x.is_finite()));
-        k[2 * 4] = f32::INFINITY;
-        let out = run(dims, [&q, &k, &v], &[5, 5]);
-        assert!(out[4..].iter().all(|x| x.is_finite()));
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused() {
-        let x = numbers(24, 1);
-        let view = |shape| View::new(&x, shape).unwrap();
-        let inputs =
-            AttentionInputs::new(view([2, 1, 1, 4]), view([2, 1, 3, 4]), view([2, 1, 3, 4]));
-        let mut out = vec![0.0; 8];
-        let room = ViewMut::new(&mut out, [2, 1, 1, 4]).unwrap();
-        for bad in [vec![3], vec![3, 4], vec![-1, 3]] {
-            assert!(decode(&inputs, Some(&bad), None, &room).is_err(), "{bad:?}");
-        }
-        assert!(decode(&inputs, Some(&[3, 0]), None, &room).is_ok());
-    }
-}
+mod tests;

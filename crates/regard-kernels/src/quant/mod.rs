@@ -28,6 +28,7 @@ use crate::pool::{Parts, parallel_ranges};
 use crate::storage::F16;
 use crate::view::{Error, bail};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Outputs of a panel.
 pub(crate) const PANEL: usize = 16;
@@ -134,7 +135,6 @@ impl QuantizedMatrix {
     /// If sizes do not match, a value is −128, or a scale is negative or not finite.
     pub fn from_int8(shape: [usize; 2], values: &[i8], scales: &[f32]) -> Result<Self, Error> {
         let [outputs, inputs] = shape;
-        let mut matrix = QuantizedMatrix::blank(Bits::Int8, shape)?;
         if outputs.checked_mul(inputs) != Some(values.len()) || scales.len() != outputs {
             let got = (values.len(), scales.len());
             bail!(
@@ -143,15 +143,42 @@ impl QuantizedMatrix {
                 got.1
             );
         }
-        if values.contains(&-128) {
-            bail!("a value of int8 is -128; need -127 to 127");
+        QuantizedMatrix::from_int8_rows(shape, scales, &|o, to| {
+            to.copy_from_slice(&values[o * inputs..(o + 1) * inputs]);
+        })
+    }
+
+    /// Creates a matrix of 8 bits, of which `rows` gives the quantised values of each output, and
+    /// the scale of each output. No second copy of the values is made.
+    ///
+    /// # Errors
+    /// As [`QuantizedMatrix::from_int8`].
+    pub fn from_int8_rows(
+        shape: [usize; 2],
+        scales: &[f32],
+        rows: &(dyn Fn(usize, &mut [i8]) + Sync),
+    ) -> Result<Self, Error> {
+        let [outputs, inputs] = shape;
+        let mut matrix = QuantizedMatrix::blank(Bits::Int8, shape)?;
+        if scales.len() != outputs {
+            bail!("[{outputs}, {inputs}] of int8 has {} scales", scales.len());
         }
         if let Some(bad) = scales.iter().find(|scale| !(scale.is_finite() && **scale >= 0.0)) {
             bail!("a scale of int8 is {bad}; need a finite number of at least 0");
         }
+        let lowest = AtomicBool::new(false);
         matrix.fill(&|o, panel, row| {
-            panel.set_int8(row, &values[o * inputs..(o + 1) * inputs], scales[o]);
+            let mut values = vec![0i8; inputs];
+            rows(o, &mut values);
+            if values.contains(&-128) {
+                lowest.store(true, Ordering::Relaxed);
+            } else {
+                panel.set_int8(row, &values, scales[o]);
+            }
         });
+        if lowest.into_inner() {
+            bail!("a value of int8 is -128; need -127 to 127");
+        }
         Ok(matrix)
     }
 
