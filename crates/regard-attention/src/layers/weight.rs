@@ -3,7 +3,7 @@
 
 use crate::backend;
 use crate::ops::{self, Activation, Packing, QuantizedWeight, StoredMatrix};
-use crate::plan::PlannedWeight;
+use crate::plan::{PlannedWeight, WeightUse};
 use burn::module::{
     Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
     Param, ParamId,
@@ -155,18 +155,20 @@ impl Weight {
         }
     }
 
-    /// Plans `f(x·W + b)` on slices, or `f(x·Wᵀ + b)` if `turned`.
+    /// Plans a use of the weight on slices.
     ///
     /// # Panics
     /// If the weight is not on the CPU in single precision.
-    pub(crate) fn plan(&self, turned: bool) -> PlannedWeight {
+    pub(crate) fn plan(&self, using: WeightUse) -> PlannedWeight {
+        let turned = using == WeightUse::Scores;
         match &self.fixed {
             Some(Fixed::Stored(w)) => {
                 let (w, kept) = if turned { (w.transpose(), false) } else { (w.clone(), true) };
                 PlannedWeight::stored(w, kept)
             }
             Some(Fixed::Quantized(w)) => {
-                PlannedWeight::quantized(if turned { w.transpose() } else { w.clone() })
+                let w = if turned { w.transpose() } else { w.clone() };
+                PlannedWeight::quantized(w, using != WeightUse::Rows)
             }
             None => {
                 let w = self.param.val();

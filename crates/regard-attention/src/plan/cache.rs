@@ -72,6 +72,8 @@ impl RowCache {
             let all = self.len + new;
             let wide = (all + all / 2).next_multiple_of(STEP);
             self.relayout(wide, &(0..self.rows).collect::<Vec<_>>());
+            // The smaller buffer is of no more use here.
+            self.other = Floats::new();
         }
         let skip = stride - self.width;
         for (at, from) in from.chunks_exact(stride).enumerate() {
@@ -82,6 +84,9 @@ impl RowCache {
     }
 
     /// Reorders rows, as beam search does: row `i` continues row `parents[i]`.
+    ///
+    /// # Panics
+    /// If there is no such row.
     pub fn reorder(&mut self, parents: &[usize]) {
         let moved = |(row, parent): (usize, &usize)| row != *parent;
         let count = parents.iter().enumerate().filter(|x| moved(*x)).count();

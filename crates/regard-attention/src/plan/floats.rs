@@ -6,9 +6,10 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
-/// Limits of what a thread keeps: buffers, and floats in each of them.
+/// Limits of what a thread keeps: number of buffers, and floats in all of them (32 MiB, which hold
+/// the caches of 32 sentences with 4 beams in a translator of width 256).
 const BUFFERS: usize = 64;
-const LARGEST: usize = 4 << 20;
+const KEPT: usize = 8 << 20;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
@@ -55,14 +56,15 @@ impl Floats {
 
 impl Drop for Floats {
     fn drop(&mut self) {
-        if self.data.is_empty() || self.data.len() > LARGEST {
+        if self.data.is_empty() {
             return;
         }
         let data = std::mem::take(&mut self.data);
         // The thread may be ending.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
-            if free.len() < BUFFERS {
+            let held: usize = free.iter().map(Vec::len).sum();
+            if free.len() < BUFFERS && held + data.len() <= KEPT {
                 free.push(data);
             }
         });

@@ -18,7 +18,7 @@ pub use floats::Floats;
 pub use sublayers::{
     PlannedCrossAttention, PlannedFeedForward, PlannedResidual, PlannedSelfAttention,
 };
-pub(crate) use weight::PlannedWeight;
+pub(crate) use weight::{PlannedWeight, WeightUse};
 
 use crate::backend::{Dense, ok, on_cpu};
 use crate::layers::{Embedding, Linear, Norm, Weight};
@@ -29,6 +29,7 @@ use regard_kernels::attention::{AttentionInputs, decode};
 use regard_kernels::gemm::Epilogue;
 use regard_kernels::ops::norm::{Norm as NormKernel, Outputs};
 use regard_kernels::view::{View, ViewMut};
+use std::cell::RefCell;
 
 /// Linear layer, `y = f(x·W + b)`.
 pub struct PlannedLinear {
@@ -47,7 +48,7 @@ impl PlannedLinear {
     /// # Panics
     /// If it is not on the CPU in single precision.
     pub fn new(layer: &Linear) -> PlannedLinear {
-        let (weight, activation) = (layer.weight.plan(false), layer.activation);
+        let (weight, activation) = (layer.weight.plan(WeightUse::Product), layer.activation);
         PlannedLinear { weight, bias: layer.bias.as_ref().map(dense), activation }
     }
 
@@ -56,7 +57,7 @@ impl PlannedLinear {
     /// # Panics
     /// As [`PlannedLinear::new`].
     pub fn scores(table: &Weight, bias: Option<&Param<Tensor<1>>>) -> PlannedLinear {
-        let (weight, activation) = (table.plan(true), Activation::Identity);
+        let (weight, activation) = (table.plan(WeightUse::Scores), Activation::Identity);
         PlannedLinear { weight, bias: bias.map(dense), activation }
     }
 
@@ -96,6 +97,8 @@ pub struct PlannedNorm {
     eps: f32,
     gamma: Dense,
     beta: Option<Dense>,
+    /// Statistics of rows, which only a backward would need.
+    statistics: RefCell<[Vec<f32>; 2]>,
 }
 
 impl PlannedNorm {
@@ -103,7 +106,7 @@ impl PlannedNorm {
     pub fn new(norm: &Norm) -> PlannedNorm {
         let Norm { kind, eps, .. } = *norm;
         let (gamma, beta) = (dense(&norm.gamma), norm.beta.as_ref().map(dense));
-        PlannedNorm { kind, eps, gamma, beta }
+        PlannedNorm { kind, eps, gamma, beta, statistics: RefCell::default() }
     }
 
     /// Replaces the contents of `y` by the norms of the rows `x`.
@@ -120,9 +123,10 @@ impl PlannedNorm {
     fn run(&self, x: &[f32], with: Option<&[f32]>, y: &mut Floats, sum: Option<&mut [f32]>) {
         y.set_len(x.len());
         let rows = x.len() / self.gamma.len();
-        // For a backward, which there is none of.
-        let (mut mean, mut rstd) = (vec![0.0; rows], vec![0.0; rows]);
-        let to = Outputs { y, sum, mean: &mut mean, rstd: &mut rstd };
+        let [mean, rstd] = &mut *self.statistics.borrow_mut();
+        mean.resize(rows, 0.0);
+        rstd.resize(rows, 0.0);
+        let to = Outputs { y, sum, mean, rstd };
         let (gamma, beta) = (&*self.gamma, self.beta.as_deref());
         ok(NormKernel { kind: self.kind, gamma, beta, eps: self.eps }.forward(x, with, to));
     }
@@ -134,7 +138,7 @@ pub struct PlannedTable(PlannedWeight);
 impl PlannedTable {
     /// Plans an embedding table.
     pub fn new(embedding: &Embedding) -> PlannedTable {
-        PlannedTable(embedding.table.plan(false))
+        PlannedTable(embedding.table.plan(WeightUse::Rows))
     }
 
     /// Width of an embedding.
@@ -214,3 +218,6 @@ pub fn attend(with: &Attending, out: &mut Floats) {
     let inputs = AttentionInputs::new(q.view(h, *width), k, v);
     ok(decode(&inputs, *lengths, *scale, &room));
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,22 @@
 //! Weights as the kernels take them, by storage.
 
-use crate::backend::{matrix, ok, on_cpu};
+use crate::backend::{matrix, ok};
 use crate::ops::{self, Packing, QuantizedWeight, StoredMatrix};
 use burn::backend::TensorMetadata;
 use burn::tensor::{Device, Tensor};
 use burn_flex::FlexTensor;
 use regard_kernels::gemm::{Epilogue, Matrix, MatrixMut};
+
+/// Use of a weight in a plan.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WeightUse {
+    /// `x·W`
+    Product,
+    /// `x·Wᵀ`
+    Scores,
+    /// Rows are looked up.
+    Rows,
+}
 
 /// Weight `[I, O]` of a linear layer, or embedding table `[V, M]`.
 pub(crate) enum PlannedWeight {
@@ -29,8 +40,13 @@ impl PlannedWeight {
         }
     }
 
-    pub fn quantized(weight: QuantizedWeight) -> PlannedWeight {
-        PlannedWeight::Quantized(weight)
+    /// `product`: whether it is multiplied by, not looked up in.
+    pub fn quantized(weight: QuantizedWeight, product: bool) -> PlannedWeight {
+        match product && !weight.matrix().1 {
+            // Scales belong to its inputs, as in no layer that is read from a file.
+            true => PlannedWeight::single(weight.tensor(&Device::flex()), Packing::default()),
+            false => PlannedWeight::Quantized(weight),
+        }
     }
 
     pub fn dims(&self) -> [usize; 2] {
@@ -52,14 +68,7 @@ impl PlannedWeight {
                 ops::linear_rows(rows, weight, Some(packing), ok(MatrixMut::new(y, n, o)), rest);
             }
             PlannedWeight::Stored(weight, kept) => ops::stored_rows(rows, weight, *kept, y, rest),
-            PlannedWeight::Quantized(weight) if weight.matrix().1 => {
-                ops::quantized_rows(rows, weight, y, rest);
-            }
-            PlannedWeight::Quantized(weight) => {
-                // Scales belong to its inputs, as in no layer that is read from a file.
-                let weight = on_cpu(weight.tensor(&Device::flex()));
-                ops::linear_rows(rows, &weight, None, ok(MatrixMut::new(y, n, o)), rest);
-            }
+            PlannedWeight::Quantized(weight) => ops::quantized_rows(rows, weight, y, rest),
         }
     }
 
