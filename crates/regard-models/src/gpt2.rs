@@ -196,6 +196,8 @@ fn bind_transposed(b: &mut Binder, name: &str, layer: &mut Linear) {
 impl Body for Gpt2 {
     const FAMILIES: &'static [&'static Family] = &[&GPT2];
 
+    const GENERATES: bool = true;
+
     type Config = Config;
 
     fn configure(json: &Value, _head: Head) -> Result<Config, String> {

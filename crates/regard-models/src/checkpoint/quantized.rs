@@ -64,14 +64,14 @@ fn join_int8(name: &str, arrays: &mut Arrays) -> Result<Array, String> {
     };
     let floats = scales.floats().filter(|_| scales.dtype() == Dtype::F32);
     let floats = floats.ok_or_else(|| format!("{SCALE} is {}, need F32", scales.dtype()))?;
-    let bytes: Vec<i8> = values.bytes().iter().map(|b| *b as i8).collect();
-    let by_rows = match turned {
-        false => bytes,
-        true => {
-            (0..outputs * inputs).map(|at| bytes[at % inputs * outputs + at / inputs]).collect()
+    let bytes = values.bytes();
+    let row = |output: usize, to: &mut [i8]| {
+        for (k, x) in to.iter_mut().enumerate() {
+            let at = if turned { k * outputs + output } else { output * inputs + k };
+            *x = bytes[at] as i8;
         }
     };
-    let matrix = QuantizedMatrix::from_int8([outputs, inputs], &by_rows, &floats);
+    let matrix = QuantizedMatrix::from_int8_rows([outputs, inputs], &floats, &row);
     Ok(Array::of_quantized(values.shape, weight(matrix.map_err(|e| e.to_string())?, turned)))
 }
 

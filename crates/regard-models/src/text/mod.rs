@@ -123,6 +123,9 @@ pub(crate) trait Body: Module + ModuleDisplay + Sync + 'static {
     /// Families of models with this body.
     const FAMILIES: &'static [&'static Family];
 
+    /// Whether it continues texts ([`Body::follow`]).
+    const GENERATES: bool = false;
+
     type Config;
 
     /// Reads and checks the `config.json` of one of the families.
@@ -218,7 +221,7 @@ impl<B: Body> Definition for Headed<B> {
         let class = config["architectures"][0].as_str().unwrap_or_default();
         let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
         match family(config).map_err(|e| e.to_string())?.head_of(config)? {
-            Head::Words if goes_on => Ok("generate"),
+            Head::Words if goes_on && B::GENERATES => Ok("generate"),
             Head::Words | Head::Pretraining => Ok("fill"),
             // One logit is a relevance: a cross-encoder.
             Head::Sequence if label_count(config)? == 1 => Ok("rerank"),
