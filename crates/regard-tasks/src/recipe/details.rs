@@ -1,5 +1,6 @@
 //! Details of an evaluation: metrics of each label, the confusion matrix, and the worst examples.
 
+use crate::data::split::hash;
 use crate::import::Places;
 use crate::metrics::PrecisionRecall;
 use crate::say;
@@ -38,9 +39,11 @@ pub struct Prediction {
     pub right: usize,
     /// Predicted label; `None` if there was no prediction.
     pub said: Option<usize>,
+    /// Hash of its whole input as it is shown, which tells whether two models saw the same example.
+    pub input: u64,
     /// Input of a wrong prediction, shortened.
     pub text: Option<String>,
-    /// Number of a wrong prediction in the data, from 1, if it is known.
+    /// Number of the example in the data, from 1, if it is known.
     pub number: Option<usize>,
 }
 
@@ -219,10 +222,11 @@ impl Details {
         let worst = worst.into_iter().map(shown).collect();
         let prediction = |(at, judged): (usize, &JudgedLabel)| {
             let (right, said) = (judged.right, judged.said.map(|(said, _)| said));
-            let input = (said != Some(right)).then(|| show(at));
-            let number = input.as_ref().and_then(|input| input.number);
-            let text = input.map(|input| say::short(&input.text, LONGEST));
-            Prediction { right, said, text, number }
+            let ShownInput { number, text } = show(at);
+            let input = hash(&text);
+            // Only wrong ones are shown to the user.
+            let text = (said != Some(right)).then(|| say::short(&text, LONGEST));
+            Prediction { right, said, input, text, number }
         };
         let predictions = all.iter().enumerate().map(prediction).collect();
         Details { labels, confusion, worst_by: "loss of the true label", worst, predictions }
@@ -316,6 +320,22 @@ mod tests {
         assert!((worst.predicted_probability - 3f64.exp() / sum).abs() < 1e-12, "{worst:?}");
         let named = (worst.number, &*worst.label, &*worst.predicted);
         assert_eq!(named, (Some(2), "a", "b"));
+    }
+
+    #[test]
+    fn predictions_know_their_inputs() {
+        let judged = [JudgedLabel::new(&[2.0, 0.0], 0, 0), JudgedLabel::new(&[0.0, 3.0], 1, 0)];
+        let of = |end: &str| {
+            let long = "x".repeat(2 * LONGEST);
+            let show = |at: usize| ShownInput { number: None, text: format!("{at} {long} {end}") };
+            Details::of_labels(&names(&["a", "b"]), &judged, show).predictions
+        };
+        let (one, same, other) = (of("end"), of("end"), of("another end"));
+        assert_eq!(one, same);
+        assert_ne!(one[0].input, one[1].input);
+        // Of a right prediction too, and beyond what is shown.
+        assert!(one.iter().zip(&other).all(|(one, other)| one.input != other.input));
+        assert_eq!((one[0].text.clone(), one[1].text.clone()), (None, other[1].text.clone()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `regard tag`: token classification.
 
+mod lines;
 mod sentences;
 
 use super::texts::{FileFlags, TextSource};
@@ -10,7 +11,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use regard_tasks::pipeline::Pipeline;
 use regard_tasks::tag::{Entity, Grouping, Parameters, Response, Tagger};
-use std::io::Write;
+use sentences::Source;
+use std::io::{Write, stdin};
 
 const EXAMPLES: &str = "\
 Labels every word of a text: parts of speech with the built-in model, named entities with a model
@@ -26,10 +28,11 @@ Examples:
 Long texts are processed in overlapping windows. Without --by, labels with the prefixes B- and I-
 are merged into entities; other labels are given per word.
 
-A file in CoNLL format is recognised by its name (.conll, .conllu, .iob, .bio) or its first lines:
-one word per line with its columns, and a blank line after each sentence. Its words are labelled as
-they are; labels in the file are not read. --text chooses the column of the words, --lines takes
-each line as a text. To compare with the labels in the file: regard eval RUN --data FILE
+A file in CoNLL format is recognised by its name (.conll, .conllu, .iob, .iob2, .bio, .tags) or its
+first lines: one word per line with its columns, and a blank line after each sentence. Its words are
+labelled as they are; labels in the file are not read. --text chooses the column of the words,
+--lines takes each line as a text. To compare with the labels in the file:
+regard eval RUN --data FILE
 
 --json prints {\"entities\": [{entity_group, score, word, start, end}, …]}; start and end are
 character offsets.
@@ -73,18 +76,30 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         By::Words => Grouping::Words,
         By::Tokens => Grouping::Tokens,
     });
-    if let Some(sentences) = sentences::open(&flags, tagger.0.labels())? {
-        let grouping = tagger.grouping(aggregation_strategy);
-        return sentences::run(sentences, &tagger, grouping, global.json, out);
-    }
+    let beginning = match sentences::open(&flags, tagger.0.labels())? {
+        Source::Words(sentences) => {
+            let grouping = tagger.grouping(aggregation_strategy);
+            return sentences::run(sentences, &tagger, grouping, global.json, out);
+        }
+        Source::Lines { beginning } => Some(beginning),
+        Source::Texts => None,
+    };
     let parameters = Parameters { aggregation_strategy };
     let mut unknown = inputs::Unknown::default();
-    let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
-    inputs::each(&source, global.json, out, &mut |text, out| {
+    let mut answer = |text: &str, out: &mut dyn Write| -> Result<(), inputs::InputError> {
         unknown.note(tagger.0.tokenizer(), text);
         let response = tagger.run_one(text.to_string(), &parameters)?;
         Ok(print(&response, global.json, out)?)
-    })
+    };
+    match beginning {
+        Some(beginning) => {
+            lines::each(&flags, beginning, stdin().lock(), global.json, out, &mut answer)
+        }
+        None => {
+            let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
+            inputs::each(&source, global.json, out, &mut answer)
+        }
+    }
 }
 
 /// Prints the labelled spans of a text or sentence.

@@ -11,10 +11,14 @@ fn at(here: &Path, args: &[&str]) -> Ran {
 }
 
 fn train(here: &Path, name: &str, file: &str, steps: usize) {
+    train_with(here, name, file, steps, &[]);
+}
+
+fn train_with(here: &Path, name: &str, file: &str, steps: usize, more: &[&str]) {
     let (out, steps) = (format!("runs/{name}"), format!("train.steps={steps}"));
     let short = ["--set", &steps, "--set", "train.eval_every=10", "--set", "train.warmup=1"];
     let args = ["train", "classify", "--data", file, "--quick", "--out", &out];
-    let ran = at(here, &[&args[..], &short].concat());
+    let ran = at(here, &[&args[..], &short, more].concat());
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
 }
 
@@ -74,6 +78,25 @@ fn two_classifiers_are_compared() {
         ran.err
     );
     let ran = at(&here, &["compare", "long", "other", "--data", "b.csv"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
+/// The same labels in the same order do not make two files one.
+#[test]
+fn classifiers_of_different_texts_are_not_compared() {
+    let here = folder("compare_same_labels");
+    fs::write(here.join("a.csv"), rows("film", 60)).unwrap();
+    for (name, word) in [("one", "play"), ("two", "meal")] {
+        let test = format!("{name}.csv");
+        fs::write(here.join(&test), rows(word, 20)).unwrap();
+        train_with(&here, name, "a.csv", 1, &["--test", &test]);
+    }
+    let ran = at(&here, &["compare", "one", "two"]);
+    assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+    let told = "one and two were evaluated on different examples, 20 and 20";
+    assert!(ran.err.contains(told), "{}", ran.err);
+    assert!(ran.err.contains("regard compare one two --data FILE"), "{}", ran.err);
+    let ran = at(&here, &["compare", "one", "two", "--data", "one.csv"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
 

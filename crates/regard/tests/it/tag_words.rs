@@ -1,8 +1,11 @@
 //! Files in CoNLL format: `tag` labels their words as they are, and takes no line for a sentence.
 
-use crate::program::{fails, folder, piped, regard};
+use crate::program::{command, fails, folder, piped, regard};
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 const COLUMNS: &str = "-DOCSTART- -X- O\n\nThey PRP B-NP\nca MD B-VP\nn't RB I-VP\nsleep VB I-VP\n\n\
                        Dogs NNS B-NP\nbark VBP B-VP\n";
@@ -94,10 +97,84 @@ fn short_texts_stay_texts() {
         "Yes\nNo\nMaybe\n",
         "Dogs bark loudly\n",
         "GO AWAY\nHELP ME\nOH NO\n",
+        // Sentences that are split into words.
+        "I agree .\nYou win .\nWe lost .\n",
+        "Go !\nRun !\nStop !\n",
+        "buy AAPL now\nsell TSLA now\nhold MSFT now\n",
+        "buy AAPL\nsell TSLA\nhold MSFT\n",
+        "take I-95 north\ntake I-80 west\ntake I-5 south\n",
+        "iPhone X\nModel X\nMalcolm X\n",
+        // Too few lines to tell, and a last line without an end.
+        "Dogs NOUN\nbark VERB",
     ] {
         let ran = piped(&["tag"], text.as_bytes());
         let (out, err) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr));
         assert_eq!(out.lines().count(), text.lines().count(), "{text}");
         assert!(!err.unwrap().contains("CoNLL"), "{text}");
     }
+}
+
+fn started(args: &[&str]) -> Child {
+    let mut command = command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the binary starts")
+}
+
+/// A run with these lines on standard input, written one after the other with pauses.
+fn slowly(args: &[&str], text: &str) -> (String, String) {
+    let mut child = started(args);
+    let mut input = child.stdin.take().unwrap();
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        input.write_all(line.as_bytes()).unwrap();
+        // The model is loaded before the first line is read.
+        std::thread::sleep(Duration::from_millis(if at == 0 { 500 } else { 40 }));
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr))
+}
+
+/// What standard input is does not depend on the pieces in which it arrives.
+#[test]
+fn lines_that_arrive_one_after_the_other_are_read_as_those_of_a_file() {
+    let tab_separated = COLUMNS.replace(' ', "\t");
+    for (text, is_words) in [
+        (COLUMNS, true),
+        (&tab_separated, true),
+        (&treebank(), true),
+        ("They PRP\nsleep VBP\n. .\n\nDogs NNS\nbark VBP\n", true),
+        ("Dogs NOUN\nbark VERB\n\nCats NOUN\nsleep VERB", true),
+        ("GO AWAY\nHELP ME\nOH NO\n", false),
+        ("Dogs NOUN\nbark VERB\nThey sleep all day.\nSo do we.\n", false),
+        ("I agree .\nYou win .\nWe lost .\n", false),
+    ] {
+        let at_once = String::from_utf8(piped(&["tag"], text.as_bytes()).stdout).unwrap();
+        let (out, err) = slowly(&["tag"], text);
+        assert_eq!(out, at_once, "{text}");
+        assert_eq!(err.contains("CoNLL"), is_words, "{text}: {err}");
+        if !is_words {
+            assert_eq!(out.lines().count(), text.lines().count(), "{text}");
+        }
+    }
+    // A table stays refused, with its column.
+    let (out, err) = slowly(&["tag"], "text\tlabel\ngood\tPOS\nbad\tNEG\n");
+    assert!(out.is_empty() && err.contains("looks like a table"), "{out}{err}");
+    assert!(err.contains("regard tag --file - --text text < "), "{err}");
+}
+
+/// Texts are labelled as they arrive, although their first line is looked at.
+#[test]
+fn a_text_does_not_wait_for_the_next() {
+    let mut child = started(&["tag"]);
+    let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut output = BufReader::new(output);
+    for text in ["They are watching.\n", "So are we.\n"] {
+        input.write_all(text.as_bytes()).unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(words(line.trim_end()).concat(), text.trim_end().replace(' ', ""), "{line}");
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
 }

@@ -2,6 +2,7 @@
 
 mod json;
 mod lines;
+mod recognise;
 mod treebank;
 mod words;
 
@@ -13,13 +14,14 @@ use super::{DataSize, Draft, PartFiles, Places, Request, is_unspaced, split_line
 use crate::data::Part;
 use crate::data::conllu::{Sentence, Word};
 use crate::say;
+pub use recognise::WordFormat;
 use regard_models::{Result, checkpoint};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
 use toml::{Table as Keys, Value};
-pub use words::{WordColumn, WordFormat, WordSentence, WordSentences, recorded_word_column};
+pub use words::{WordColumn, WordSentence, WordSentences, recorded_word_column};
 
 /// Ends of file names that are read from a folder.
 const ENDS: [&str; 10] =

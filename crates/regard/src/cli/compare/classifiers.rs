@@ -2,7 +2,7 @@
 
 use super::compared::Compared;
 use super::mcnemar::p_value;
-use super::{Flags, Global, Outcome, write_json};
+use super::{Flags, Global, Outcome, quoted, write_json};
 use crate::show::table::Table;
 use crate::show::{label, terminal};
 use anyhow::{Context, Result, bail};
@@ -22,14 +22,25 @@ const KEPT: usize = 100;
 struct Prediction {
     label: String,
     predicted: Option<String>,
+    /// Hash of its text, or of its name.
+    input: String,
     /// Its text, or its name; only if it is wrong.
     text: Option<String>,
+    /// Its file and line, if they are known.
     place: Option<String>,
 }
 
 impl Prediction {
     fn is_right(&self) -> bool {
         self.predicted.as_ref() == Some(&self.label)
+    }
+
+    /// Whether both are for one example. Two files may have the same labels in the same order, so
+    /// the inputs must be equal; of one file, the lines are enough, because two models may read
+    /// different columns of it.
+    fn is_of_same(&self, other: &Prediction, is_one_file: bool) -> bool {
+        let is_same_line = is_one_file && self.place.is_some() && self.place == other.place;
+        self.label == other.label && (self.input == other.input || is_same_line)
     }
 }
 
@@ -78,20 +89,8 @@ pub fn run(
         predictions.push(found);
         reports.push(report);
     }
-    for (each, other) in all.iter().zip(&predictions).skip(1) {
-        let is_same = |(one, other): (&Prediction, &Prediction)| one.label == other.label;
-        let first = &predictions[0];
-        if first.len() != other.len() || !first.iter().zip(other).all(is_same) {
-            bail!(
-                "{} and {} were evaluated on different examples, {} and {}: their parts of the data \
-                 differ. Compare them on one file that neither was trained on: --data FILE",
-                all[0].name,
-                each.name,
-                say::count(first.len()),
-                say::count(other.len())
-            );
-        }
-    }
+    let names: Vec<&str> = all.iter().map(|each| each.name).collect();
+    check_same(&names, &predictions, flags.data.is_some())?;
     let pairs: Vec<Pair> = (1..all.len())
         .map(|at| pair([all[0].name, all[at].name], [&predictions[0], &predictions[at]]))
         .collect();
@@ -103,6 +102,34 @@ pub fn run(
     write!(out, "{}", table(&reports))?;
     pairs.iter().try_for_each(|pair| write!(out, "\n{}", told(pair, terminal::width())))?;
     Ok(Outcome::Positive)
+}
+
+/// Checks that there are examples, and the same ones for every model: a test of pairs means nothing
+/// otherwise. `is_one_file` is whether all were evaluated on the file of --data.
+fn check_same(names: &[&str], predictions: &[Vec<Prediction>], is_one_file: bool) -> Result<()> {
+    let quoted_names: Vec<String> = names.iter().map(quoted).collect();
+    let command = format!("regard compare {} --data FILE", quoted_names.join(" "));
+    let first = &predictions[0];
+    for (name, found) in names.iter().zip(predictions) {
+        if found.is_empty() {
+            bail!(
+                "{name} was evaluated on no examples with labels: there is nothing to compare. \
+                 Compare on a file with labels: {command}"
+            );
+        }
+        let is_same = |(one, other): (&Prediction, &Prediction)| one.is_of_same(other, is_one_file);
+        if first.len() != found.len() || !first.iter().zip(found).all(is_same) {
+            bail!(
+                "{} and {name} were evaluated on different examples, {} and {}: their data or their \
+                 parts of the data differ. Compare them on one file that neither was trained on: \
+                 {command}",
+                names[0],
+                say::count(first.len()),
+                say::count(found.len())
+            );
+        }
+    }
+    Ok(())
 }
 
 fn pair<'a>(models: [&'a str; 2], [first, second]: [&'a [Prediction]; 2]) -> Pair<'a> {
@@ -205,6 +232,7 @@ mod tests {
         let one = |label: &str, predicted: &str| Prediction {
             label: label.into(),
             predicted: Some(predicted.into()),
+            input: String::new(),
             text: (label != predicted).then(|| format!("a {label} text")),
             place: None,
         };
@@ -224,6 +252,40 @@ mod tests {
             "2. a: x b, y c\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn only_the_same_examples_are_compared() {
+        let of = |inputs: &[&str]| -> Vec<Prediction> {
+            let one = |input: &&str| Prediction {
+                label: "a".into(),
+                predicted: Some("a".into()),
+                input: input.to_string(),
+                text: None,
+                place: None,
+            };
+            inputs.iter().map(one).collect()
+        };
+        let check = |first: &[&str], second: &[&str]| {
+            let both = [of(first), of(second)];
+            check_same(&["x", "y"], &both, false).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&["1", "2"], &["1", "2"]), Ok(()));
+        for other in [&["1", "3"][..], &["2", "1"], &["1"], &["1", "2", "3"]] {
+            let error = check(&["1", "2"], other).unwrap_err();
+            assert!(error.contains("x and y were evaluated on different examples"), "{error}");
+            assert!(error.ends_with("regard compare x y --data FILE"), "{error}");
+        }
+        // Two columns of one file.
+        let mut both = [of(&["title"]), of(&["title and text"])];
+        both.iter_mut().for_each(|found| found[0].place = Some("a.csv:2".into()));
+        assert!(check_same(&["x", "y"], &both, true).is_ok());
+        assert!(check_same(&["x", "y"], &both, false).is_err());
+        for (first, second, name) in [(&[][..], &[][..], "x"), (&["1"], &[], "y")] {
+            let error = check(first, second).unwrap_err();
+            let told = format!("{name} was evaluated on no examples");
+            assert!(error.contains(&told) && error.contains("--data FILE"), "{error}");
         }
     }
 }

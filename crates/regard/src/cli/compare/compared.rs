@@ -31,7 +31,8 @@ impl Compared<'_> {
                 match runs.is_empty() || is_file {
                     true => error,
                     false => error.context(format!(
-                        "{name:?} is no run in {}; {}its runs are {}",
+                        "{name:?} is no run in {}; {}its runs are {}. A model without a run, such \
+                         as a quantised one, is evaluated by: regard eval RUN --model {name}",
                         flags.runs.display(),
                         say::did_you_mean(name, &runs),
                         say::list(&runs, 12)

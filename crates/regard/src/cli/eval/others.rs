@@ -72,6 +72,8 @@ fn predictions(report: &Report, places: &Places) -> Vec<Value> {
         json!({
             "label": name(found.right),
             "predicted": found.said.and_then(name),
+            // As text: readers of JSON take numbers for floats.
+            "input": format!("{:016x}", found.input),
             "text": found.text,
             "place": found.number.and_then(|number| places.get(number)),
         })

@@ -9,40 +9,94 @@ use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
 use regard_tasks::import::{WordColumn, WordFormat, WordSentences, recorded_word_column};
 use regard_tasks::tag::{Grouping, Response, Tagger};
-use std::io::{BufRead, BufReader, Write, stdin};
+use std::io::{BufRead, BufReader, Cursor, IsTerminal, Read, Write, stdin};
 use std::path::Path;
+
+/// Name of standard input in messages.
+pub const INPUT: &str = "standard input";
 
 /// Sentences of the file or of standard input.
 pub type Sentences<'a> = WordSentences<'a, Box<dyn BufRead>>;
 
+/// What there is to tag.
+pub enum Source<'a> {
+    /// Sentences that are split into words.
+    Words(Sentences<'a>),
+    /// Lines of standard input that turned out to be texts. Their beginning, which was read to tell
+    /// it, comes first.
+    Lines { beginning: Vec<u8> },
+    /// Texts; nothing was taken from standard input.
+    Texts,
+}
+
 /// Opens the file or standard input if it has a word on each line; `labels` are those of the model.
-/// Nothing is taken from standard input otherwise.
-pub fn open<'a>(flags: &'a Flags, labels: &[String]) -> Result<Option<Sentences<'a>>> {
+pub fn open<'a>(flags: &'a Flags, labels: &[String]) -> Result<Source<'a>> {
+    refuse_names(flags, labels)?;
+    if !flags.text.is_empty() || flags.file.lines {
+        return Ok(Source::Texts);
+    }
+    let path = flags.file.file.as_deref().filter(|path| *path != Path::new("-"));
+    if let Some(path) = path {
+        // What is taken from a pipe to look at cannot be read again.
+        if !path.is_file() {
+            return Ok(Source::Texts);
+        }
+        let mut reader = BufReader::with_capacity(BUFFER, open_file(path)?);
+        let looked = WordFormat::look(path, &mut reader, labels).map_err(Error::io(path))?;
+        return Ok(match looked {
+            (Some(format), taken) => {
+                let reader = Box::new(Cursor::new(taken).chain(reader));
+                Source::Words(sentences(flags, path, format, reader)?)
+            }
+            // It is opened again.
+            (None, _) => Source::Texts,
+        });
+    }
+    let name = Path::new(INPUT);
+    // Who types a line waits for its labels.
+    if stdin().is_terminal() {
+        return Ok(Source::Texts);
+    }
+    // The buffer of standard input outlives this lock.
+    let mut reader = stdin().lock();
+    let first = reader.fill_buf().map_err(Error::io(name))?;
+    let found = WordFormat::recognise(name, first, labels);
+    // A table is read from standard input itself: nothing must be taken before.
+    let is_table = flags.file.table.is_given();
+    let is_decided = is_table || WordFormat::is_decided(name, first, labels);
+    let (format, beginning) = match (found, is_decided) {
+        (None, true) => return Ok(Source::Texts),
+        (Some(format), true) => (Some(format), vec![]),
+        _ => WordFormat::look(name, &mut reader, labels).map_err(Error::io(name))?,
+    };
+    let Some(format) = format else { return Ok(Source::Lines { beginning }) };
+    let reader = Box::new(Cursor::new(beginning).chain(reader));
+    Ok(Source::Words(sentences(flags, name, format, reader)?))
+}
+
+/// Refuses names of files with words where texts are expected.
+fn refuse_names(flags: &Flags, labels: &[String]) -> Result<()> {
     let is_words = |text: &&String| {
         let path = Path::new(text);
         path.is_file() && WordFormat::recognise(path, b"", labels).is_some()
     };
-    if let Some(file) = flags.text.iter().find(is_words) {
-        bail!(
+    match flags.text.iter().find(is_words) {
+        None => Ok(()),
+        Some(file) => bail!(
             "{file} is a file; need a text. To tag the words of the file: {} --file {}",
             command_without(&flags.text),
             quoted(file)
-        );
+        ),
     }
-    if !flags.text.is_empty() || flags.file.lines {
-        return Ok(None);
-    }
-    let (mut reader, name): (Box<dyn BufRead>, &Path) = match flags.file.file.as_deref() {
-        // What is taken from a pipe to look at cannot be read again.
-        Some(path) if path != Path::new("-") && !path.is_file() => return Ok(None),
-        Some(path) if path != Path::new("-") => {
-            (Box::new(BufReader::with_capacity(BUFFER, open_file(path)?)), path)
-        }
-        // The buffer of standard input outlives this lock.
-        _ => (Box::new(stdin().lock()), Path::new("standard input")),
-    };
-    let first = reader.fill_buf().map_err(Error::io(name))?;
-    let Some(format) = WordFormat::recognise(name, first, labels) else { return Ok(None) };
+}
+
+/// Sentences of a reader, with a note about them.
+fn sentences<'a>(
+    flags: &'a Flags,
+    name: &Path,
+    format: WordFormat,
+    reader: Box<dyn BufRead>,
+) -> Result<Sentences<'a>> {
     let recorded = match flags.model.as_deref().map(models::called) {
         Some(Ok(ModelRef::Folder(run))) => recorded_word_column(&run)?,
         _ => None,
@@ -60,7 +114,7 @@ pub fn open<'a>(flags: &'a Flags, labels: &[String]) -> Result<Option<Sentences<
         name.display(),
         command_without(&[])
     ));
-    Ok(Some(WordSentences::new(reader, name, format, column)?))
+    Ok(WordSentences::new(reader, name, format, column)?)
 }
 
 /// Tags the sentences, and prints a line for each.
@@ -82,22 +136,16 @@ pub fn run(
             note(&format!("words: column {column}"));
         }
         count += 1;
-        let (line, tagged) = match read {
-            Ok(read) => (read.line, tagger.0.tag_sentence(&read.sentence, grouping)),
-            // The message of a sentence names its line.
-            Err(Error::File { message, .. }) if message.starts_with("line ") => {
-                (0, Err(Error::Invalid(message)))
-            }
-            Err(error @ Error::Invalid(_)) if error.to_string().starts_with("line ") => {
-                (0, Err(error))
-            }
-            Err(error) => return Err(error.into()),
+        let read = read?;
+        let tagged = match read.sentence {
+            Ok(sentence) => tagger.0.tag_sentence(&sentence, grouping),
+            Err(message) => Err(Error::Invalid(message)),
         };
         match tagged {
             Ok(entities) => print(&Response { entities }, json, out)?,
             Err(error) => {
                 outcome = Outcome::Negative;
-                failed(&error, line, json, out)?;
+                failed(&error, read.line, json, out)?;
             }
         }
     }
