@@ -3,6 +3,7 @@
 //! The size is read from the header first: nothing larger than [`WIDEST`] by [`WIDEST`] is
 //! decoded.
 
+use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use regard_models::{Error, Result, checkpoint};
 use std::fs::File;
@@ -140,7 +141,11 @@ fn decoded(cursor: &mut Cursor<&[u8]>, format: ImageFormat) -> Result<DynamicIma
         return Err(format!("an image of {columns}×{rows}, need 1×1 to {WIDEST}×{WIDEST}"));
     }
     decoder.set_limits(limits).map_err(|e| e.to_string())?;
-    DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())
+    // A camera stores how it was held; a photograph is meant upright.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let mut image = DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?;
+    image.apply_orientation(orientation);
+    Ok(image)
 }
 
 /// Checks that the palette of a PNG, if it has one, consists of whole colours: the decoder relies

@@ -55,13 +55,16 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// Records an evaluation and returns whether the model is the best so far. With two model
+    /// Records an evaluation and returns whether the model is the best so far, or as good. With two model
     /// selection metrics it is the best only if it is at least as good as all before in both.
     pub(super) fn judge(&mut self, evaluation: &Evaluation) -> bool {
         let (best, hope) = match evaluation.also {
             None => {
-                let best = evaluation.beats(self.best_bits.map(f64::from_bits));
-                (best, best)
+                let known = self.best_bits.map(f64::from_bits);
+                let beats = evaluation.beats(known);
+                // Of equal ones the last is kept: where few examples decide, many steps tie, and the
+                // first of them has seen the least. It does not count as progress.
+                (beats || known == Some(evaluation.decides), beats)
             }
             Some(second) => {
                 let known = self.extremes_bits.map(|bits| bits.map(f64::from_bits));

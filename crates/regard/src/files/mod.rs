@@ -41,6 +41,11 @@ impl Archive {
             match path.extension().and_then(|end| end.to_str()) {
                 Some("npz") => Ok(Content::Npz(npz::Npz::open(path)?)),
                 Some("safetensors") => Ok(Content::Tensors(tensors::Tensors::open(path)?)),
+                Some("png" | "jpg" | "jpeg") => bail!(
+                    "need a file that ends in .npz or .safetensors; for the attention of an \
+                     image: regard classify --image {} --attention map.png",
+                    path.display()
+                ),
                 _ => bail!("need a file that ends in .npz or .safetensors"),
             }
         };

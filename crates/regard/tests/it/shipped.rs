@@ -37,6 +37,8 @@ fn masked_words_are_filled_by_the_models_that_ship() {
     let (words, text) = best("the end of<mask> war .", "wiki-xlnet");
     assert!(words.contains(&"the".to_string()), "{words:?}");
     assert!(text.starts_with("the end of ") && text.ends_with(" war ."), "{text}");
+    // A space before the mask makes no difference.
+    assert_eq!(best("the end of <mask> war .", "wiki-xlnet"), (words, text));
     let said = json(&["fill", "a <mask> of <mask> war", "--model", "wiki-xlnet", "--json"]);
     assert_eq!(said["candidates"].as_array().unwrap().len(), 2, "{said}");
     fails(&["fill", "nothing", "--model", "wiki-xlnet"], &["<mask>"]);
@@ -187,4 +189,21 @@ fn a_model_that_ships_can_be_written_to_a_folder() {
     regard(&["models", "export", "en-pos", "--out", out]);
     let again = regard(&["tag", "Dogs bark.", "--model", out]).out;
     assert_eq!(again, regard(&["tag", "Dogs bark."]).out);
+}
+
+/// The recipe of `digits` joins recordings; those of the user are evaluated one by one.
+#[test]
+fn own_recordings_are_not_joined() {
+    let home = folder("digits-eval");
+    let mut list = String::new();
+    for (number, word) in ["one", "two", "three", "four", "five"].iter().enumerate() {
+        let hum: Vec<f32> = (0..4000).map(|i| 0.3 * (i as f32 * 0.1).sin()).collect();
+        let file = home.join(format!("{number}.wav"));
+        std::fs::write(&file, wav::encode(&Sound { samples: hum, rate: 8000 })).unwrap();
+        list += &format!("{}\t{word}\n", file.display());
+    }
+    let table = home.join("list.tsv");
+    std::fs::write(&table, list).unwrap();
+    let said = regard(&["eval", "--model", "digits", "--data", table.to_str().unwrap()]);
+    assert!(said.out.contains("5 recordings of"), "{}{}", said.out, said.err);
 }

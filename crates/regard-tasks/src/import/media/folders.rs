@@ -52,6 +52,15 @@ pub(super) fn parts(
         None => false,
     };
     if !is_train {
+        // Otherwise `train` and `test` would be taken for labels.
+        let both = parts.iter().filter(|part| !part.is_empty()).count() >= 2;
+        if let Some(train) = parts[0].first().filter(|_| both && others.is_empty()) {
+            let message = format!(
+                "has no sub-folders: need one for each label in it, such as {}/LABEL/FILE",
+                name(train)
+            );
+            findings.row("folder without labels", Place::whole(train), message);
+        }
         return Ok(None);
     }
     for other in others {

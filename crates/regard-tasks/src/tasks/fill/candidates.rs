@@ -87,11 +87,15 @@ impl TextEncoder {
         let name = self.tokenizer.token(mask).unwrap_or_default();
         // The tokenizer need not know the mask in a text: training has none.
         let (mut ids, mut places) = (vec![], vec![]);
-        for (number, part) in text.split(&name).enumerate() {
+        let parts: Vec<&str> = text.split(&name).collect();
+        for (number, part) in parts.iter().enumerate() {
             if number > 0 {
                 places.push(ids.len());
                 ids.push(mask);
             }
+            // The space before a mask belongs to the token that fills it.
+            let is_last = number + 1 == parts.len();
+            let part = if is_last { part } else { part.strip_suffix(' ').unwrap_or(part) };
             ids.extend(self.tokenizer.encode(part)?.ids);
         }
         if places.is_empty() {

@@ -116,12 +116,14 @@ impl Task for Recipe {
         };
         let recognizer = Recognizer::load(model.clone())?;
         let rate = recognizer.front().preprocessor().sampling_rate;
-        let corpus = Corpus::read(&recordings, rate)?.joined(self.data.join, rate);
+        // Recordings of the user's own are evaluated as they are.
+        let join = if matches!(source, Source::File(_)) { 1 } else { self.data.join };
+        let corpus = Corpus::read(&recordings, rate)?.joined(join, rate);
         let sheet = EvaluationSet::new(&source, corpus.clips.len(), "recordings");
         let files: Vec<String> =
             recordings.iter().map(|recording| recording.path.display().to_string()).collect();
         // Joined recordings have no file of their own.
-        let files = if self.data.join > 1 { vec![] } else { files };
+        let files = if join > 1 { vec![] } else { files };
         Report::detailed(sheet, recognizer.parameters(), || {
             Ok(marks_in_detail(&recognizer, &corpus, &files))
         })

@@ -14,6 +14,7 @@ mod words;
 pub use corpus::{Corpus, Data};
 pub use evaluate::{Bucket, Measure, TranslationReport, details, measure, swapped};
 pub use learn::Translation;
+pub use pieces::sentence_count;
 pub use pipeline::{Parameters, Response, WordAlignment};
 pub use recipe::Recipe;
 pub use request::{Translated, TranslationRequest};

@@ -84,6 +84,11 @@ impl Translator {
     }
 }
 
+/// Returns the number of sentences of a text, as it would be split if it were too long.
+pub fn sentence_count(text: &str) -> usize {
+    sentences(text).filter(|sentence| !sentence.trim().is_empty()).count()
+}
+
 /// Splits a text into sentences with their trailing spaces: after `.`, `!` or `?` and a space, or
 /// after a Chinese or Japanese full stop.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {

@@ -112,7 +112,12 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let hub = &flags.hub;
     let of_hub = hub.offline || hub.revision.is_some() || hub.storage.is_some();
     if !flags.translate && (flags.model.is_some() || of_hub || flags.tokens) {
-        bail!("attend: --model, --revision, --offline, --storage and --tokens need --translate");
+        bail!(
+            "attend: --model, --revision, --offline, --storage and --tokens need --translate: \
+             attention of translators is drawn by `regard attend --translate TEXT --model MODEL`. \
+             That of a GPT, a BERT or another text model cannot be drawn yet; `regard inspect \
+             MODEL` describes it. Of an image: `regard classify --image FILE --attention map.png`"
+        );
     }
     if let Some(lesson) = flags.lesson {
         if of_files || flags.rows.is_some() || flags.keys.is_some() {

@@ -95,7 +95,17 @@ impl Flags {
     }
 }
 
+/// The graph that the built-in model was trained on.
+const BUILT_IN: &str = "cora";
+
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
+    if asked.model.is_none() && flags.graph.as_deref() != Some(BUILT_IN) {
+        bail!(
+            "--model is required: the built-in model labels the papers of {BUILT_IN} only \
+             (`regard classify --graph {BUILT_IN}`). To train one: `regard train classify-graph \
+             --data NODES --edges EDGES`, or by a recipe: `regard train citeseer-gat`"
+        );
+    }
     let labeller: GraphClassifier = models::open(asked.model, asked.hub)?;
     flags.check_picture()?;
     let (network, ids) = match tables::is_asked(flags) {

@@ -211,7 +211,10 @@ fn job(flags: &Flags) -> Result<Job> {
                     let seed = seed.display();
                     format!("{name}: holds runs with several seeds; name one: regard eval {seed}")
                 }
-                _ => format!("{name}: holds no recipe.toml, so it is not a run"),
+                _ => format!(
+                    "{name}: holds no recipe.toml, so it is not a run. To evaluate a model, such as \
+                     a quantised one, as the run that it was made of: regard eval RUN --model {name}"
+                ),
             })?;
             (table, given.unwrap_or_else(|| ResolvedModel::folder(folder)))
         }
@@ -319,7 +322,8 @@ fn on(flags: &Flags) -> Result<EvaluationData> {
         },
         Some(folder) if Path::new(folder).is_dir() => bail!(
             "--data: {folder} is a folder, which is read for runs that were trained by regard train \
-             TASK --data, and for translations"
+             TASK --data, and for translations. The labels of a built-in model for your files: \
+             `regard classify --image {folder}/*/*.png`, `regard recognize {folder}/*/*.wav`"
         ),
         // Looks like a path: no data set has a dot in its name.
         Some(file) if file.contains(['/', '\\', '.']) => bail!("--data: there is no file {file}"),

@@ -13,7 +13,7 @@ use crate::show::terminal::When;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_kernels::pool;
-use regard_tasks::translate::{Parameters, Translated, Translator};
+use regard_tasks::translate::{Parameters, Translated, Translator, sentence_count};
 use show::{OutputOptions, TranslationPrinter};
 use std::io::{IsTerminal, Write};
 
@@ -160,6 +160,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         unknown.note(&translator.tokens().source, text);
         let found = job.translate(&[text], i as u64)?.remove(0);
         note_pieces(&format!("text {}", i + 1), &found, &translator);
+        note_sentences(&format!("text {}", i + 1), text);
         stopped += usize::from(is_stopped(&found));
         show.text(text, &found, out)?;
         out.flush()?;
@@ -197,6 +198,21 @@ fn note_pieces(name: &str, found: &[Translated], translator: &Translator) {
             "{name}: {tokens} tokens exceed the model's limit of {most}; it was translated in {} \
              pieces, sentence by sentence",
             first.pieces
+        ));
+    }
+}
+
+/// Sentences of one text from which on a note is printed.
+const MANY_SENTENCES: usize = 3;
+
+/// Notes on standard error that a text has several sentences, of which models that were trained on
+/// single ones lose some.
+fn note_sentences(name: &str, text: &str) {
+    let count = sentence_count(text);
+    if count >= MANY_SENTENCES {
+        note(&format!(
+            "{name}: {count} sentences are translated as one; models that were trained on single \
+             sentences lose some of them. Give one sentence per line (standard input or --file)"
         ));
     }
 }
