@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Init;
-use crate::layers::{EmbeddingConfig, LinearConfig, NormConfig};
+use crate::layers::{EmbeddingConfig, NormConfig};
 use crate::ops::{QuantizedWeight, StoredMatrix, StoredRows};
 use burn::tensor::{Device, Int, TensorData};
 use regard_kernels::quant::Bits;

@@ -228,8 +228,9 @@ impl Cell<'_> {
             }
         }
         let mut odd = s.splat(0.0);
-        for u in 0..W {
-            let y = s.mul(s.add(sums[0][u], sums[1][u]), s.splat(factor));
+        let [even, uneven] = &sums;
+        for (u, (a, b)) in even.iter().zip(uneven).enumerate() {
+            let y = s.mul(s.add(*a, *b), s.splat(factor));
             odd = s.add(odd, s.mul(y, s.splat(0.0)));
             // SAFETY: these features of the result exist.
             unsafe {

@@ -66,9 +66,12 @@ fn is_read(bytes: &[u8]) -> bool {
     for format in [WordFormat::ConllU, WordFormat::Columns] {
         for column in [WordColumn::default(), second, recorded] {
             let Ok(all) = WordSentences::new(bytes, name, format, column) else { continue };
-            let are_good = all.fold(true, |good, read| {
-                good && read.is_ok_and(|read| read.sentence.is_ok_and(|it| !it.words.is_empty()))
-            });
+            // To the end, whatever is wrong with a sentence.
+            let mut are_good = true;
+            for read in all {
+                let sentence = read.map(|read| read.sentence);
+                are_good &= matches!(sentence, Ok(Ok(it)) if !it.words.is_empty());
+            }
             good |= found == Some(format) && are_good;
         }
     }
