@@ -8,7 +8,8 @@ saved with Marian's names) by Regard and by CTranslate2, each in float32 and int
 transformers' generate: four beams, 32 sentences at a time and one at a time, in turns. CTranslate2
 runs as one worker with all threads and as a worker for each thread, and the faster of the two
 counts; so does Regard. It also takes the time from the start of a process to its first translation.
---isa avx2 forces AVX2 for both (CTranslate2 by its variable CT2_FORCE_CPU_ISA).
+--isa avx2 forces AVX2 for both (CTranslate2 by its variable CT2_FORCE_CPU_ISA and those of its
+libraries).
 
 The second form trains the recipe's Transformer for some steps by Regard and by PyTorch eager
 (transformers' Marian with its scaled dot-product attention), on batches that are made in the same
@@ -295,7 +296,11 @@ def main():
     if bool(given.model) == bool(given.train):
         parser.error("need either --model or --train")
     if given.isa:
-        os.environ.update(REGARD_ISA="avx2", REGARD_INT_ISA="avx2", CT2_FORCE_CPU_ISA="AVX2")
+        # The products of CTranslate2 are those of MKL or oneDNN, which choose for themselves.
+        os.environ.update(
+            REGARD_ISA="avx2", REGARD_INT_ISA="avx2", CT2_FORCE_CPU_ISA="AVX2",
+            MKL_ENABLE_INSTRUCTIONS="AVX2", ONEDNN_MAX_CPU_ISA="AVX2", DNNL_MAX_CPU_ISA="AVX2",
+        )
     environment.enter(given.threads, build=False)
     rows = translation(given) if given.model else training(given)
     if given.json:
