@@ -2,8 +2,8 @@
 //!
 //! A decoding step is a few dozen small operations. As tensor operations, each of them allocates
 //! its result and passes through Burn's dispatch, which takes as long as the arithmetic of a small
-//! model. A plan is made once for a model: it holds the weights as the kernels take them and works
-//! on slices that the caller reuses from step to step.
+//! model. A plan is made when decoding begins: it holds the weights as the kernels take them and
+//! works on slices that are reused from step to step.
 //!
 //! Products, norms and embeddings are computed by the same kernels as in [`layers`](crate::layers),
 //! bit for bit. Attention is that of [`attend`], within rounding of the engine's.

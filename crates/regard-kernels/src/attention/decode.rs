@@ -19,7 +19,7 @@ use crate::scratch::Scratch;
 use crate::simd::{Isa, Kernel, Simd, dispatch_on, exp_nonpositive, isa};
 use crate::view::{Error, ViewMut, bail};
 
-/// Multiply-adds per task: some 10 µs.
+/// Multiply-adds per task, so that waking another thread pays off.
 const WORTH: usize = 1 << 17;
 
 /// Keys whose dot products are computed at once.

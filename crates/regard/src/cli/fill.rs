@@ -14,7 +14,7 @@ use std::io::Write;
 const EXAMPLES: &str = "\
 Predicts the most probable tokens for each mask. The mask is written as in the model's vocabulary:
 [MASK] for BERT, <mask> for RoBERTa and XLNet. The built-in models are small, for lessons:
-wiki-bert has seen 200,000 words.
+wiki-bert has seen 400,000 words.
 
 Examples:
   regard fill 'The song was [MASK] in the United States .'

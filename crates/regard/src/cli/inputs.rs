@@ -1,7 +1,7 @@
 //! Input texts: arguments, or the lines of standard input.
 
 use super::say::{quoted, say as say_line};
-use super::texts::TextSource;
+use super::texts::{TextSource, TextStream};
 use super::{Outcome, write_json};
 use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
@@ -216,7 +216,16 @@ pub fn each(
     if !source.given.is_empty() {
         return Ok(Outcome::Positive);
     }
-    let mut texts = source.open()?;
+    each_of(source.open()?, json, out, answer)
+}
+
+/// Processes each text of a file or of standard input; see [`each`].
+pub fn each_of(
+    mut texts: TextStream,
+    json: bool,
+    out: &mut dyn Write,
+    answer: &mut InputResult,
+) -> Result<Outcome> {
     let mut outcome = Outcome::Positive;
     while let Some(line) = texts.next() {
         let number = texts.line();

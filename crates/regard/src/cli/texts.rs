@@ -260,6 +260,12 @@ enum Texts {
 }
 
 impl TextStream {
+    /// Takes each line of a reader, whose name errors give, as a text.
+    pub fn of_lines(reader: Box<dyn Read>, name: &str) -> TextStream {
+        let reader = BufReader::with_capacity(BUFFER, reader);
+        TextStream { texts: Texts::Lines(Lines::new(reader, name)), line: 0 }
+    }
+
     /// Line of the last text, from 1.
     pub fn line(&self) -> u64 {
         self.line

@@ -95,15 +95,16 @@ impl Flags {
     }
 }
 
-/// The graph that the built-in model was trained on.
-const BUILT_IN: &str = "cora";
-
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
-    if asked.model.is_none() && flags.graph.as_deref() != Some(BUILT_IN) {
+    // The built-in model has the name of the graph that it was trained on, and labels no other.
+    let known = models::default_name::<GraphClassifier>();
+    if let (None, Some(known)) = (asked.model, known)
+        && flags.graph.as_deref() != Some(known)
+    {
         bail!(
-            "--model is required: the built-in model labels the papers of {BUILT_IN} only \
-             (`regard classify --graph {BUILT_IN}`). To train one: `regard train classify-graph \
-             --data NODES --edges EDGES`, or by a recipe: `regard train citeseer-gat`"
+            "--model is required: the built-in model labels the papers of {known} only (`regard \
+             classify --graph {known}`). To train one: `regard train classify-graph --data NODES \
+             --edges EDGES`, or by a recipe: `regard train citeseer-gat`"
         );
     }
     let labeller: GraphClassifier = models::open(asked.model, asked.hub)?;

@@ -3,48 +3,25 @@
 
 use super::sentences::INPUT;
 use super::{Flags, Outcome};
-use crate::cli::inputs::{InputError, InputResult, command_without, failed};
+use crate::cli::inputs::{InputResult, command_without, each_of};
 use crate::cli::say::quoted;
-use crate::cli::texts::{BUFFER, trained_columns};
-use anyhow::{Context, Result, bail};
-use regard_tasks::Error;
-use regard_tasks::data::Lines;
+use crate::cli::texts::{TextStream, trained_columns};
+use anyhow::{Result, bail};
 use regard_tasks::import::texts::looks_like_table;
-use std::io::{BufReader, Cursor, Read, Write};
+use std::io::{Cursor, Read, Write};
 
 /// Processes each line as a text, as `inputs::each` does: `beginning`, then the rest.
 pub fn each(
     flags: &Flags,
     beginning: Vec<u8>,
-    rest: impl Read,
+    rest: impl Read + 'static,
     json: bool,
     out: &mut dyn Write,
     answer: &mut InputResult,
 ) -> Result<Outcome> {
     refuse_table(flags, &beginning)?;
-    let reader = BufReader::with_capacity(BUFFER, Cursor::new(beginning).chain(rest));
-    let mut lines = Lines::new(reader, INPUT);
-    let mut outcome = Outcome::Positive;
-    while let Some(line) = lines.next() {
-        let answered = match line {
-            Ok(text) => answer(&text, out),
-            Err(Error::File { message, .. }) => Err(InputError::Text(Error::Invalid(message))),
-            Err(error) => return Err(error.into()),
-        };
-        match answered {
-            Ok(()) => {}
-            Err(InputError::End(error)) => return Err(error),
-            Err(InputError::Text(error)) => {
-                outcome = Outcome::Negative;
-                failed(&error, lines.number(), json, out)?;
-            }
-        }
-        // Flush before waiting for more input.
-        if lines.reader().buffer().is_empty() {
-            out.flush().context("standard output")?;
-        }
-    }
-    Ok(outcome)
+    let reader = Box::new(Cursor::new(beginning).chain(rest));
+    each_of(TextStream::of_lines(reader, INPUT), json, out, answer)
 }
 
 /// Refuses rows of a table that would be taken for texts, with the command for a column.
