@@ -10,7 +10,7 @@ pub struct BuiltInModel {
     pub about: &'static str,
     /// Recipe that it was trained with.
     pub recipe: &'static str,
-    /// Task that it was trained for, by its name in [`pipeline::TASKS`].
+    /// Task that it was trained for, by its name in [`regard_tasks::pipeline::TASKS`].
     pub task: &'static str,
     /// What a command without `--model` says about it: what it can be used for, if that is not clear
     /// from the command.
