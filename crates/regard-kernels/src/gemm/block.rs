@@ -12,7 +12,7 @@ use super::right::Right;
 use super::tile::{self, Operands, Rows};
 use crate::pool::checkpoint;
 use crate::scratch::Scratch;
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Kernel, Simd, fetch};
 use std::ops::Range;
 
 /// Summed features per pass: shorter ones load and store the result more often. On an Emerald
@@ -208,30 +208,6 @@ unsafe fn panel_product<S: Simd>(s: S, strip: Strip, x: Operands) {
         }
         m += height;
     }
-}
-
-/// Prefetches a cache line into the first-level cache.
-#[inline(always)]
-pub(super) fn fetch(p: *const f32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: any address may be fetched.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
-}
-
-/// Prefetches a cache line into the second-level cache.
-#[inline(always)]
-pub(super) fn fetch_near(p: *const f32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: any address may be fetched.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
 }
 
 /// Copies or adds a panel whose columns do not fill their vectors to the result.

@@ -6,13 +6,13 @@
 //! each task reads long ranges of memory although there are enough tasks for all threads.
 
 use super::Job;
-use super::block::{K_BLOCK, fetch};
+use super::block::K_BLOCK;
 use super::epilogue::Epilogue;
 use super::matrix::{Matrix, MatrixMut};
 use super::right::Right;
 use crate::pool::{parallel, threads};
 use crate::scratch::Scratch;
-use crate::simd::{Kernel, Simd, dispatch_on};
+use crate::simd::{Kernel, Simd, dispatch_on, fetch};
 use crate::storage::{Lines, Visit};
 use std::ops::Range;
 

@@ -4,8 +4,7 @@
 //! wide as possible: a wide tile needs the fewest other instructions (loads, broadcasts, the loop)
 //! per multiply-add, and a core that shares its front end with another thread has few to spare.
 
-use super::block::{fetch, fetch_near};
-use crate::simd::Simd;
+use crate::simd::{Simd, fetch, fetch_near};
 
 /// Number of rows of the tile.
 #[inline(always)]

@@ -13,9 +13,11 @@
 mod int;
 mod math;
 mod portable;
+mod prefetch;
 pub use int::{IntIsa, IntKernel, IntSimd, int_asked, int_dispatch_on, int_isa};
 pub use math::*;
 pub use portable::Portable;
+pub(crate) use prefetch::{fetch, fetch_near};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
