@@ -5,15 +5,18 @@
 //! each one chain, and the passes added in order. Passes can therefore be separate tasks, so that
 //! each task reads long ranges of memory although there are enough tasks for all threads.
 
+mod piece;
+
 use super::Job;
 use super::block::K_BLOCK;
 use super::epilogue::Epilogue;
-use super::matrix::{Matrix, MatrixMut};
+use super::matrix::MatrixMut;
 use super::right::Right;
 use crate::pool::{parallel, threads};
 use crate::scratch::Scratch;
-use crate::simd::{Kernel, Simd, dispatch_on, fetch};
+use crate::simd::{Kernel, Simd, dispatch_on};
 use crate::storage::{Lines, Visit};
+use piece::{IN_ORDER, Piece};
 use std::ops::Range;
 
 /// Maximum number of rows. With more, packing the right operand costs little.
@@ -134,143 +137,6 @@ fn whole<L: Lines>(job: &Job, b: L, turned: bool) {
 struct Shared(*mut f32);
 // SAFETY: every task writes columns and passes of its own.
 unsafe impl Sync for Shared {}
-
-/// One pass over some columns: `to[r, col] = Σ_ks a[r, k]·b[k, col]`.
-struct Piece<'a, L> {
-    a: Matrix<'a>,
-    b: L,
-    /// Whether lines of `b` are columns.
-    turned: bool,
-    m: usize,
-    ks: Range<usize>,
-    /// Columns; the first is a multiple of the lanes.
-    cols: Range<usize>,
-    to: *mut f32,
-    stride: usize,
-}
-
-impl<L: Lines> Kernel for Piece<'_, L> {
-    type Out = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        // SAFETY: whoever makes a `Piece` vouches that its ranges are inside of all operands, that
-        // rows of `to` are whole vectors, and that no other task has these columns of them.
-        unsafe {
-            match self.turned {
-                false if self.m <= IN_ORDER => self.straight::<S, 1>(s),
-                false => self.straight::<S, AT_ONCE>(s),
-                true => self.turned(s),
-            }
-        }
-    }
-}
-
-/// Rows of the right operand that are read side by side if the left operand has more than
-/// [`IN_ORDER`] rows, so that a sum is loaded and stored once for all of them.
-const AT_ONCE: usize = 8;
-
-/// Up to this many rows of the left operand, the right one is read in the order of memory, row by
-/// row. The products of a token of GPT-2 124M on 2 cores of an AMD Zen 5, in percent of a plain
-/// parallel read: eight rows side by side, cut into columns, 64; in whole rows, four side by side
-/// 75, two 80, one 90.
-const IN_ORDER: usize = 2;
-
-impl<L: Lines> Piece<'_, L> {
-    /// `n` elements of a line.
-    #[inline(always)]
-    unsafe fn numbers<S: Simd>(&self, s: S, line: usize, at: usize, n: usize) -> S::V {
-        // SAFETY: the caller's promise is this.
-        unsafe {
-            match n == S::LANES {
-                true => self.b.load(s, line, at),
-                false => self.b.load_part(s, line, at, n),
-            }
-        }
-    }
-
-    /// The right operand's rows are contiguous.
-    #[inline(always)]
-    unsafe fn straight<S: Simd, const ROWS: usize>(&self, s: S) {
-        let mut k = self.ks.start;
-        while k < self.ks.end {
-            let together = if self.ks.end - k >= ROWS { ROWS } else { 1 };
-            let (first, ahead) = (k == self.ks.start, k + 2 * ROWS <= self.ks.end);
-            let mut col = self.cols.start;
-            while col < self.cols.end {
-                let n = (self.cols.end - col).min(S::LANES);
-                let mut rows = [s.splat(0.0); ROWS];
-                for (u, row) in rows[..together].iter_mut().enumerate() {
-                    // SAFETY: `n` columns of row `k + u` are inside.
-                    *row = unsafe { self.numbers(s, k + u, col, n) };
-                    if ahead {
-                        fetch(self.b.place(k + u + ROWS, col));
-                    }
-                }
-                // SAFETY: as for the whole.
-                unsafe {
-                    match together == ROWS {
-                        true => self.add(s, first, [k, col], &rows),
-                        false => self.add(s, first, [k, col], &rows[..1]),
-                    }
-                }
-                col += S::LANES;
-            }
-            k += together;
-        }
-    }
-
-    /// The right operand's columns are contiguous: it is transposed in squares of lanes.
-    #[inline(always)]
-    unsafe fn turned<S: Simd>(&self, s: S) {
-        let mut col = self.cols.start;
-        while col < self.cols.end {
-            let width = (self.cols.end - col).min(S::LANES);
-            let mut k = self.ks.start;
-            while k < self.ks.end {
-                let n = (self.ks.end - k).min(S::LANES);
-                let first = k == self.ks.start;
-                // No instruction set has more lanes.
-                let mut square = [s.splat(0.0); 16];
-                // SAFETY: `n` features of the columns are inside, and as for the whole.
-                unsafe {
-                    if width == S::LANES && n == S::LANES {
-                        // All bounds are constants, so that the square stays in registers.
-                        for (c, line) in square[..S::LANES].iter_mut().enumerate() {
-                            *line = self.b.load(s, col + c, k);
-                            fetch(self.b.place(col + c + S::LANES, k));
-                        }
-                        s.transpose(&mut square[..S::LANES]);
-                        self.add(s, first, [k, col], &square[..S::LANES]);
-                    } else {
-                        for (c, line) in square[..width].iter_mut().enumerate() {
-                            *line = self.numbers(s, col + c, k, n);
-                        }
-                        s.transpose(&mut square[..S::LANES]);
-                        self.add(s, first, [k, col], &square[..n]);
-                    }
-                }
-                k += n;
-            }
-            col += S::LANES;
-        }
-    }
-
-    /// Adds features from `k` on, in sequence, to a vector of every row.
-    #[inline(always)]
-    unsafe fn add<S: Simd>(&self, s: S, first: bool, [k, col]: [usize; 2], b: &[S::V]) {
-        for r in 0..self.m {
-            // SAFETY: the caller's promises are these.
-            unsafe {
-                let (a, to) = (self.a.at(r, k), self.to.add(r * self.stride + col));
-                let mut sum = if first { s.splat(0.0) } else { s.load(to) };
-                for (u, b) in b.iter().enumerate() {
-                    sum = s.fma(s.splat(*a.add(u)), *b, sum);
-                }
-                s.store(to, sum);
-            }
-        }
-    }
-}
 
 /// Adds the passes in order, and applies the epilogue.
 struct Finish<'a> {
