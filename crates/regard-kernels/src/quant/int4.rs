@@ -2,7 +2,7 @@
 
 use super::GROUP;
 use super::activations::Activations;
-use crate::simd::{IntSimd, Simd};
+use crate::simd::{IntSimd, Simd, fetch};
 use crate::storage::F16;
 
 /// Quantises a group of up to 32 weights: bytes of weights `i` and `i + 16`, each plus 8.
@@ -51,7 +51,11 @@ pub(super) unsafe fn sums<S: IntSimd, const R: usize, const V: usize>(
     weights: [*const u8; V],
     scales: [*const F16; V],
 ) -> [[<S::F as Simd>::V; V]; R] {
+    // With few rows, reading the weights takes longest: the next panels are fetched meanwhile.
+    // The products of a token of GPT-2 124M on 2 cores of an AMD Zen 5: 70 GB/s instead of 51, of 71
+    // that a plain read has.
     let (f, groups) = (s.floats(), x.shape()[1].div_ceil(GROUP));
+    let next = V * <S::F as Simd>::LANES / super::PANEL * groups * 256;
     // Loops instead of `array::map`, as for 8 bits.
     let mut starts = [std::ptr::null::<i32>(); R];
     let mut group_sums = [std::ptr::null::<i32>(); R];
@@ -73,7 +77,11 @@ pub(super) unsafe fn sums<S: IntSimd, const R: usize, const V: usize>(
             for line in 0..4 {
                 let (mut low, mut high) = ([s.splat(0); V], [s.splat(0); V]);
                 for v in 0..V {
-                    let w = s.load(weights[v].add((group * 4 + line) * 64));
+                    let place = weights[v].wrapping_add((group * 4 + line) * 64);
+                    if R <= 2 {
+                        fetch(place.wrapping_add(next));
+                    }
+                    let w = s.load(place);
                     low[v] = s.low_nibbles(w);
                     high[v] = s.high_nibbles(w);
                 }
