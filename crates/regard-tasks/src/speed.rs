@@ -1,9 +1,11 @@
 //! Times a text model on random tokens: forward pass, generation and training step.
 
 use crate::train;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Stream;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
+pub use regard_attention::plan::{Part, PartTimes, measure};
+use regard_attention::plan::{count_step, timed};
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{Error, ModelFiles, Result};
@@ -80,23 +82,22 @@ impl TextBenchmark {
         let (firsts, lengths) = (texts.firsts(), texts.lengths());
         let rows: Vec<&[u32]> =
             firsts.iter().zip(lengths).map(|(at, n)| &texts.ids()[*at..at + n]).collect();
-        let (begin, ends): (Vec<&[u32]>, Vec<i64>) =
-            rows.iter().map(|row| (&row[..row.len() - 1], i64::from(row[row.len() - 1]))).unzip();
-        let next = |words: Vec<i64>| -> Tensor<2, Int> {
-            Tensor::from_data(TensorData::new(words.clone(), [words.len(), 1]), &self.device)
-        };
+        let (begin, ends): (Vec<&[u32]>, Vec<u32>) =
+            rows.iter().map(|row| (&row[..row.len() - 1], row[row.len() - 1])).unzip();
         let began = Instant::now();
         let writing = self.model().decode(&begin);
         let mut writing = writing.ok_or_else(|| Error::invalid("this model cannot generate"))?;
-        drop(writing.step(next(ends)).logits.into_data());
+        let mut logits = vec![];
+        writing.step_slices(&ends, &mut logits);
         let first = began.elapsed().as_secs_f64();
         let (draw, all) = (Stream::new(0, 0, 1), self.model().vocabulary() as u32);
         let mut steps = vec![];
         for word in 0..words as u64 {
             let began = Instant::now();
             let drawn = (0..rows.len() as u64).map(|row| draw.bits(word << 32 | row) % all);
-            let said = writing.step(next(drawn.map(i64::from).collect()));
-            drop(said.logits.into_data());
+            let drawn: Vec<u32> = drawn.collect();
+            count_step();
+            timed(Part::Rest, || writing.step_slices(&drawn, &mut logits));
             steps.push(began.elapsed().as_secs_f64());
         }
         Ok(GenerationTimes { first, steps })

@@ -11,6 +11,7 @@
 mod cache;
 mod floats;
 mod sublayers;
+mod timing;
 mod weight;
 
 pub use cache::RowCache;
@@ -18,6 +19,7 @@ pub use floats::Floats;
 pub use sublayers::{
     PlannedCrossAttention, PlannedFeedForward, PlannedResidual, PlannedSelfAttention,
 };
+pub use timing::{Part, PartTimes, count_step, measure, timed};
 pub(crate) use weight::{PlannedWeight, WeightUse};
 
 use crate::backend::{Dense, ok, on_cpu};
@@ -87,7 +89,8 @@ impl PlannedLinear {
         let rows = x.len() / i;
         assert_eq!((rows * i, rows * o), (x.len(), y.len()), "linear: needs rows of {i}");
         let (bias, activation) = (self.bias.as_deref(), self.activation);
-        self.weight.product(x, y, Epilogue { bias, activation, ..Epilogue::default() });
+        let rest = Epilogue { bias, activation, ..Epilogue::default() };
+        timed(Part::Products, || self.weight.product(x, y, rest));
     }
 }
 
@@ -216,7 +219,7 @@ pub fn attend(with: &Attending, out: &mut Floats) {
     let room = ok(ViewMut::strided(out, [b, h, t, *width], strides));
     let [k, v] = [k, v].map(|x| x.view(heads.keys, *width));
     let inputs = AttentionInputs::new(q.view(h, *width), k, v);
-    ok(decode(&inputs, *lengths, *scale, &room));
+    timed(Part::Attention, || ok(decode(&inputs, *lengths, *scale, &room)));
 }
 
 #[cfg(test)]

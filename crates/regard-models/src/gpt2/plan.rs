@@ -63,8 +63,14 @@ impl Following for Planned {
     fn step(&mut self, words: Tensor<2, Int>) -> Tensor<2> {
         let device = words.device();
         let ids: Vec<u32> = words.into_data().iter::<i64>().map(|id| id as u32).collect();
+        let shape = [ids.len(), self.words.width()];
+        let hidden = self.step_slices(&ids).expect("a plan").to_vec();
+        Tensor::from_data(TensorData::new(hidden, shape), &device)
+    }
+
+    fn step_slices(&mut self, ids: &[u32]) -> Option<&[f32]> {
         let [x, place, part] = &mut self.room;
-        self.words.forward(&ids, x);
+        self.words.forward(ids, x);
         self.positions.forward(&[self.layers[0].cache.len() as u32], place);
         for row in x.chunks_exact_mut(place.len()) {
             row.iter_mut().zip(&**place).for_each(|(x, place)| *x += place);
@@ -76,9 +82,7 @@ impl Following for Planned {
             forward.step(self.residual.input(), part);
             self.residual.add(part, Some(&norms[2]));
         }
-        let hidden = self.residual.input().to_vec();
-        let shape = [ids.len(), self.words.width()];
-        Tensor::from_data(TensorData::new(hidden, shape), &device)
+        Some(self.residual.input())
     }
 
     fn reorder(&mut self, parents: &[usize]) {

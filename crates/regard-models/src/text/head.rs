@@ -9,6 +9,7 @@ use regard_attention::layers::{
     Dropout, Linear, LinearConfig, Norm, NormConfig, Pool, Pooling, PoolingConfig, Weight,
 };
 use regard_attention::ops::Activation;
+use regard_attention::plan::PlannedLinear;
 use regard_attention::{Init, Mode, WeightInit};
 use serde_json::Value;
 
@@ -290,6 +291,16 @@ impl Heads {
         if let Some(pooler) = &mut self.pooler {
             b.linear("pooler.dense", pooler);
         }
+    }
+
+    /// Plans the language-modelling head for decoding on slices; `tied` is the table of the input
+    /// embeddings. `None` if it is more than one product, or not on the CPU.
+    pub fn plan_words(&self, tied: Option<&Weight>) -> Option<PlannedLinear> {
+        let words = self.words.as_ref()?;
+        let table = words.table.as_ref().or(tied)?;
+        let alone = words.dense.is_none() && words.norm.is_none();
+        let can = alone && Weight::can_be_stored(&table.device());
+        can.then(|| PlannedLinear::scores(table, words.bias.as_ref()))
     }
 
     /// Computes the head's output from the hidden states of all tokens, `[N, M]`.

@@ -34,15 +34,17 @@ pub use texts::Texts;
 use crate::checkpoint::{self, Arrays, Binder};
 use crate::labels::label_count;
 use crate::network::{Definition, Description, InputKind, Network};
-use crate::seq2seq::{Decoding, Next};
+use crate::seq2seq::{Decoding, Next, tokens};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
 use crate::zoo::{self, Fit, New};
 use crate::{Error, ModelFiles, Result, sizes};
 use burn::module::{Module, ModuleDisplay, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use head::{HeadInputs, Heads};
+use regard_attention::backend::numbers;
 use regard_attention::layers::{Embedding, SelfAttention};
 use regard_attention::ops::Activation;
+use regard_attention::plan::PlannedLinear;
 use regard_attention::{Init, Mode};
 use serde_json::{Value, json};
 
@@ -175,6 +177,10 @@ pub(crate) trait TwoStreams {
 pub(crate) trait Following {
     /// Feeds a token to each row: `words: [R, 1]` → hidden states `[R, M]`
     fn step(&mut self, words: Tensor<2, Int>) -> Tensor<2>;
+    /// As [`Following::step`], on slices; `None`, and nothing is fed, if it works on tensors.
+    fn step_slices(&mut self, _words: &[u32]) -> Option<&[f32]> {
+        None
+    }
     fn reorder(&mut self, parents: &[usize]);
 }
 
@@ -331,7 +337,8 @@ impl<B: Body> TextModel for Headed<B> {
         assert!(same, "decode: need beginnings of one length");
         let following = self.body.follow(read)?;
         let asked = self.asked(None, Mode::Eval);
-        Some(Box::new(Telling { following, heads: &self.heads, asked }))
+        let planned = self.heads.plan_words(self.body.words().map(|words| &words.table));
+        Some(Box::new(Telling { following, heads: &self.heads, planned, asked }))
     }
 
     fn permuting(&self) -> Option<&dyn Permuting> {
@@ -390,6 +397,8 @@ impl<B: Body> Permuting for Headed<B> {
 struct Telling<'a> {
     following: Box<dyn Following + 'a>,
     heads: &'a Heads,
+    /// The head on slices, if it is one product.
+    planned: Option<PlannedLinear>,
     asked: HeadInputs<'a>,
 }
 
@@ -398,6 +407,18 @@ impl Decoding for Telling<'_> {
         let hidden = self.following.step(words);
         let said = self.heads.say(hidden, &Texts::new(), &self.asked);
         Next { logits: said.logits.expect("a head for words"), attention: None }
+    }
+
+    fn step_slices(&mut self, words: &[u32], logits: &mut Vec<f32>) -> Option<Tensor<2>> {
+        if let Some(head) = &self.planned
+            && let Some(hidden) = self.following.step_slices(words)
+        {
+            logits.resize(words.len() * head.outputs(), 0.0);
+            head.forward_into(hidden, logits);
+            return None;
+        }
+        numbers(self.step(tokens(words, &Device::flex())).logits, logits);
+        None
     }
 
     fn reorder(&mut self, parents: &[usize]) {

@@ -5,11 +5,12 @@ use super::pieces::{Piece, joined};
 use crate::decode::{DecodeInput, Hypothesis, Options, TokenAlignment, replace_unknowns};
 use crate::text::{Encoding, Tokenizer};
 use crate::workers;
+use regard_attention::plan::{Part, timed};
 use regard_attention::pool;
 use regard_models::{Error, Result};
 
-/// Maximum number of source tokens of all batches that are translated at once, padding included: long sentences come in smaller
-/// batches, so that memory is bounded.
+/// Maximum number of source tokens of all batches that are translated at once, padding included:
+/// long sentences come in smaller batches, so that memory is bounded.
 const BATCH_TOKENS: usize = 1 << 14;
 
 /// Fewest sentences of a worker's batch.
@@ -92,7 +93,7 @@ impl Translator {
     ) -> Result<Vec<Vec<Translated>>> {
         let mut pieces = vec![];
         for (of, text) in texts.iter().enumerate() {
-            pieces.extend(self.pieces(of, text.as_ref())?);
+            pieces.extend(timed(Part::Tokenizer, || self.pieces(of, text.as_ref()))?);
         }
         let found = self.run_pieces(&pieces, request)?;
         let mut of_each: Vec<Vec<(Piece, Vec<Translated>)>> = vec![vec![]; texts.len()];
@@ -122,7 +123,7 @@ impl Translator {
             prefix => self.tokens().target.encode(prefix)?.ids,
         };
         let read = texts.iter().map(|piece| {
-            let (ids, encoding) = self.tokens().read(piece.text)?;
+            let (ids, encoding) = timed(Part::Tokenizer, || self.tokens().read(piece.text))?;
             Ok(Read { ids, encoding })
         });
         let read: Vec<Read> = read.collect::<Result<_>>()?;
@@ -186,7 +187,7 @@ impl Translator {
         let target = &self.tokens().target;
         let token = |id: &u32| target.token(*id).unwrap_or_default();
         let mut translated = Translated {
-            text: target.decode(&found.tokens)?,
+            text: timed(Part::Tokenizer, || target.decode(&found.tokens))?,
             source_tokens: read.encoding.tokens.clone(),
             source_offsets: read.encoding.offsets.clone(),
             source_words: read.encoding.words.clone(),

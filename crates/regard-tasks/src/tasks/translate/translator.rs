@@ -7,6 +7,7 @@ use crate::decode::{
 use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::backend::numbers;
+use regard_attention::plan::{Part, count_step, timed};
 use regard_models::{Decoding, Error, ModelFiles, Result, Seq2Seq, Source, zoo};
 use serde_json::Value;
 
@@ -93,10 +94,11 @@ impl Translator {
     ) -> Result<Vec<Vec<Hypothesis>>> {
         let options = &self.within_reach(sources, sentences, options)?;
         let source = padded(sources, self.ids.pad.unwrap_or(0), &self.device);
-        let decoding = self.model.decode(&source, look || options.coverage_penalty > 0.0);
+        let look = look || options.coverage_penalty > 0.0;
+        let decoding = timed(Part::Encoder, || self.model.decode(&source, look));
         let vocabulary = self.tokens.target.size();
         let mut stepping = Stepping { decoding, vocabulary };
-        decode(&mut stepping, sentences, options, &self.ids)
+        timed(Part::Search, || decode(&mut stepping, sentences, options, &self.ids))
     }
 
     /// Limits the options to the number of learned positions. Fails if a source is longer.
@@ -147,7 +149,9 @@ impl Stepper for Stepping<'_> {
     }
 
     fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
-        self.decoding.step_slices(tokens, logits).map(|weights| {
+        count_step();
+        let weights = timed(Part::Rest, || self.decoding.step_slices(tokens, logits));
+        weights.map(|weights| {
             let mut attention = StepAttention { weights: vec![], keys: weights.dims()[1] };
             numbers(weights, &mut attention.weights);
             attention
@@ -155,6 +159,6 @@ impl Stepper for Stepping<'_> {
     }
 
     fn reorder(&mut self, parents: &[usize]) {
-        self.decoding.reorder(parents);
+        timed(Part::Rest, || self.decoding.reorder(parents));
     }
 }

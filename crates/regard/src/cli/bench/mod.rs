@@ -3,6 +3,7 @@
 mod attention;
 mod images;
 mod regression;
+mod split;
 mod step;
 mod texts;
 mod translate;

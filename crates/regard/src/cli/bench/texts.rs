@@ -1,6 +1,7 @@
 //! `regard bench texts`: encoding, generation and training speed of text models.
 
 use super::super::{Global, Outcome, write_json};
+use super::split::StepSplit;
 use crate::hub::Hub;
 use crate::machine;
 use crate::models;
@@ -10,7 +11,7 @@ use regard_kernels::gemm::read_seconds;
 use regard_kernels::pool;
 use regard_models::text::Head;
 use regard_tasks::metrics::Sample;
-use regard_tasks::speed::TextBenchmark;
+use regard_tasks::speed::{PartTimes, TextBenchmark, measure};
 use serde::Serialize;
 use std::io::Write;
 
@@ -92,6 +93,9 @@ struct WritingFindings {
     fastest_read_ms: f64,
     /// Time to read the weights as a fraction of the time per token.
     share_of_bandwidth: f64,
+    /// Of one more round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<StepSplit>,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -141,6 +145,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
     }
     let Sample { median: ms, least: fastest_ms, .. } = Sample::of(&times);
+    let parts = match flags.mode {
+        Mode::Generate => {
+            let (last, parts) = measure(|| speed.write(&texts, flags.new_tokens));
+            last?;
+            parts
+        }
+        _ => PartTimes::default(),
+    };
     let writing = (!steps.is_empty()).then(|| {
         let (step, read) = (Sample::of(&steps), Sample::of(&reads));
         WritingFindings {
@@ -150,6 +162,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             read_ms: 1e3 * read.median,
             fastest_read_ms: 1e3 * read.least,
             share_of_bandwidth: read.median / step.median,
+            step: StepSplit::of(&parts),
         }
     });
     let findings = Findings {
@@ -188,6 +201,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             writing.fastest_read_ms,
             100.0 * writing.share_of_bandwidth,
         )?;
+        if let Some(step) = writing.step {
+            step.write(out)?;
+        }
     }
     Ok(Outcome::Positive)
 }

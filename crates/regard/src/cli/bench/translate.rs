@@ -1,6 +1,7 @@
 //! `regard bench translate`: translation speed.
 
 use super::super::{Global, Outcome, write_json};
+use super::split::StepSplit;
 use crate::hub::Hub;
 use crate::{machine, models};
 use anyhow::{Context, Result, bail};
@@ -8,6 +9,7 @@ use clap::Args;
 use regard_kernels::pool;
 use regard_tasks::decode::Options;
 use regard_tasks::metrics::Sample;
+use regard_tasks::speed::measure;
 use regard_tasks::translate::{TranslationRequest, Translator};
 use serde::Serialize;
 use std::io::Write;
@@ -22,7 +24,8 @@ Examples (english.txt is your file, a sentence per line):
   regard bench translate --lines english.txt --batch 1 --num-beams 1 --json
   regard bench translate --lines english.txt --model runs/tatoeba-en-fr-transformer  # your run
 
-Lines are batched by length. A first round is warm-up and is not counted.")]
+Lines are batched by length. A first round is warm-up and is not counted; a last one measures the
+parts of a decoding step: tokenizer, encoder, products, attention, search.")]
 pub struct Flags {
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
     /// [default: `en-fr`, built in]
@@ -64,6 +67,9 @@ struct Findings {
     parameters: usize,
     peak_memory_bytes: Option<u64>,
     threads: usize,
+    /// Of one more round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<StepSplit>,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -89,6 +95,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         times.push(began.elapsed().as_secs_f64());
         tokens = found.iter().map(|all| all[0].target_tokens.len() + 1).sum();
     }
+    let (last, parts) = measure(|| translator.run(&lines, &request));
+    last?;
     let Sample { median: seconds, least: fastest_seconds, .. } = Sample::of(&times);
     let findings = Findings {
         sentences: lines.len(),
@@ -103,6 +111,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         parameters: translator.parameters(),
         peak_memory_bytes: machine::peak_memory(),
         threads: pool::threads(),
+        step: StepSplit::of(&parts),
     };
     if global.json {
         write_json(out, &findings)?;
@@ -119,5 +128,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         findings.threads,
         sentences as f64 / fastest_seconds,
     )?;
+    if let Some(step) = findings.step {
+        step.write(out)?;
+    }
     Ok(Outcome::Positive)
 }
