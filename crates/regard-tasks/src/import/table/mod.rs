@@ -3,6 +3,7 @@
 
 mod columns;
 pub(super) mod objects;
+mod swallowed;
 
 use super::budget::Budget;
 use super::findings::{Findings, Place};
@@ -170,6 +171,7 @@ impl Table {
                     Separator::Other(other) => other,
                     _ => ',',
                 };
+                swallowed::check(&table.rows, separator, path, findings);
                 Table { separator: Some(separator), ..table }
             }
             "tsv" | "tab" | "txt" => {
