@@ -5,6 +5,7 @@
 //! first row and the keys that settle it.
 
 use super::propose::{Proposal, Wanted, propose};
+use super::twins::{refuse_twins, twins};
 use crate::say;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -59,6 +60,28 @@ pub struct ColumnSelection {
     pub header: Option<bool>,
     /// How messages name these choices.
     pub spelling: Spelling,
+}
+
+impl ColumnSelection {
+    /// Refuses columns that were found by their names if others have these names too.
+    fn refuse_twins(&self, first: &Row, text: &[usize], label: usize) -> Result<(), String> {
+        if self.text.is_none() {
+            // Of columns with one name, the first.
+            let is_one =
+                |at: &&usize| !text.iter().any(|t| t < *at && twins(first, **at).contains(t));
+            let numbers: Vec<String> =
+                text.iter().filter(is_one).map(|at| (at + 1).to_string()).collect();
+            let set = self.spelling.set("text", &numbers.join(","));
+            text.iter().try_for_each(|at| refuse_twins(first, *at, Some(&set)))?;
+        }
+        match self.label {
+            Some(_) => Ok(()),
+            None => {
+                let set = self.spelling.set("label", &(label + 1).to_string());
+                refuse_twins(first, label, Some(&set))
+            }
+        }
+    }
 }
 
 /// Names of the choices in messages: keys of a recipe or flags of a command.
@@ -169,6 +192,7 @@ pub fn choose(
         if let (Some(text), Some(label), None, None) =
             (texts, find(&like.label), &asked.text, &asked.label)
         {
+            asked.refuse_twins(first, &text, label)?;
             return Ok(Columns { text, label, header: Some(first.to_vec()) });
         }
     }
@@ -223,6 +247,9 @@ pub fn choose(
         let [text, label] = ["text", "label"].map(|key| asked.spelling.name(key));
         return Err(format!("{text} and {label} name the same column; {}", shown(first)));
     }
+    if header {
+        asked.refuse_twins(first, &text, label)?;
+    }
     Ok(Columns { text, label, header: header.then(|| first.to_vec()) })
 }
 
@@ -244,6 +271,13 @@ pub(crate) fn place(
     let asked = asked.trim();
     let named = first.iter().position(|cell| name(cell) == asked.to_lowercase());
     if let Some(column) = named.filter(|_| *header != Some(false)) {
+        // Keys of objects may differ in case alone.
+        let same = |at: &usize| first[*at].trim().trim_start_matches('\u{feff}') == asked;
+        if let [one] = (0..first.len()).filter(same).collect::<Vec<_>>()[..] {
+            return Ok((one, true));
+        }
+        let set = spelling.set(key, &(column + 1).to_string());
+        refuse_twins(first, column, Some(&set))?;
         return Ok((column, true));
     }
     let number = asked.parse().ok().filter(|number| (1..=first.len()).contains(number));
@@ -573,6 +607,30 @@ mod tests {
         assert_eq!(told, "text: column 'review', label: column 'verdict'");
         let error = chosen("alone\nb", &ColumnSelection::default()).unwrap_err();
         assert!(error.contains("a text and a label"), "{error}");
+    }
+
+    #[test]
+    fn a_name_of_two_columns_chooses_neither() {
+        let table = "text|text|label\na b|c d|x\ne f|g h|y";
+        for (asked, says) in [
+            (asked("", ""), "columns 1 and 2 have one name, \"text\""),
+            (asked("text", "label"), "by its number: --set data.text=1"),
+        ] {
+            let error = chosen(table, &asked).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+        for (choice, says) in [("2", "text: column 'text'"), ("1,2", "column 'text' + 'text'")] {
+            let told = chosen(table, &asked(choice, "")).unwrap();
+            assert!(told.contains(says), "{told}");
+        }
+        // A column that is not read may have any name, and case can tell two apart.
+        assert!(chosen("id|id|text|label\n1|2|a b|x", &asked("", "")).is_ok());
+        let error = chosen("title|label|Title|body\na|x|b|c", &asked("", "")).unwrap_err();
+        assert!(error.contains("columns 1 and 3") && error.ends_with("data.text=1,4"), "{error}");
+        let error = chosen("text|label|label\na|x|y", &asked("", "")).unwrap_err();
+        assert!(error.contains("columns 2 and 3") && error.ends_with("data.label=2"), "{error}");
+        let told = chosen("Text|text|label\na|b|x", &asked("text", "label")).unwrap();
+        assert!(told.starts_with("text: column 'text',"), "{told}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::like;
 use crate::data::Part;
+use crate::data::twins::refuse_twins;
 use crate::import::columns::{asked, known, shown, told};
 use crate::import::findings::{Findings, Place, numbered};
 use crate::import::reading::Reading;
@@ -267,6 +268,12 @@ fn choose(rows: &[&[String]], header: Option<bool>, request: &Request) -> Result
             shown(first)
         )
     })?;
+    if header {
+        [Some(id), part].iter().flatten().try_for_each(|at| refuse_twins(first, *at, None))?;
+    }
+    if header && request.columns.label.is_none() {
+        refuse_twins(first, label, Some(&format!("--label {}", label + 1)))?;
+    }
     let header = header.then(|| first.to_vec());
     Ok(Chosen { id, label: Some(label), part, features: None, header })
 }

@@ -4,6 +4,7 @@
 use super::{TextChoice, text_roles};
 use crate::data::choose::{self, ColumnSelection, Spelling, is_header, shown, text_columns};
 use crate::data::propose::is_number;
+use crate::data::twins::refuse_twins;
 use crate::import::reading::{Column, Reading};
 use crate::import::roles::first_row;
 use crate::import::table::Table;
@@ -59,6 +60,8 @@ pub(super) fn text_columns_of(table: &Table, choice: &TextChoice) -> Result<Text
         // A text may be such a word too: then other rows have it in this column.
         let is_header = || table.rows.len() < 2 || is_header(&table.sample(SAMPLE));
         if !at.is_empty() && (given == Some(true) || is_header()) {
+            let set = format!("--{flag} {}", at[0] + 1);
+            at.iter().try_for_each(|at| refuse_twins(first, *at, Some(&set)))?;
             return Ok(TextColumns { at, has_header: true });
         }
     }
