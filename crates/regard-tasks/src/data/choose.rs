@@ -172,6 +172,7 @@ pub fn choose(
     labels: Option<&[&str]>,
     like: Option<&Columns>,
 ) -> Result<Columns, String> {
+    let rows = &without_copies(rows)[..];
     let first = *rows.first().ok_or("is empty")?;
     if first.len() < 2 {
         return Err(format!("need a text and a label in a row; {}", shown(first)));
@@ -272,7 +273,7 @@ pub(crate) fn place(
     let named = first.iter().position(|cell| name(cell) == asked.to_lowercase());
     if let Some(column) = named.filter(|_| *header != Some(false)) {
         // Keys of objects may differ in case alone.
-        let same = |at: &usize| first[*at].trim().trim_start_matches('\u{feff}') == asked;
+        let same = |at: &usize| plain(&first[*at]) == asked;
         if let [one] = (0..first.len()).filter(same).collect::<Vec<_>>()[..] {
             return Ok((one, true));
         }
@@ -296,6 +297,23 @@ pub(crate) fn place(
 pub(crate) fn name(cell: &str) -> String {
     // Spreadsheets put a byte-order mark before the first name.
     cell.trim().trim_start_matches('\u{feff}').to_lowercase()
+}
+
+/// A cell without spaces around it and the byte-order mark that joined files have between them.
+fn plain(cell: &str) -> &str {
+    cell.trim().trim_start_matches('\u{feff}').trim()
+}
+
+/// Whether two rows have the same cells.
+pub(crate) fn is_copy(row: &Row, other: &Row) -> bool {
+    row.len() == other.len() && row.iter().zip(other).all(|(a, b)| plain(a) == plain(b))
+}
+
+/// Rows without copies of the first one. Files that were joined repeat their header, which is no
+/// less a header for it.
+fn without_copies<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
+    let is_kept = |(at, row): &(usize, &&'a Row)| *at == 0 || !is_copy(row, rows[0]);
+    rows.iter().enumerate().filter(is_kept).map(|(_, row)| *row).collect()
 }
 
 /// Number of columns that a message lists.
@@ -342,11 +360,13 @@ pub(crate) fn is_text_and_label(first: &Row) -> bool {
 /// Whether the first row is a header, if nothing is known about labels: by known names, or because
 /// only numbers are below a name.
 pub(crate) fn is_header(rows: &[&Row]) -> bool {
+    let rows = &without_copies(rows)[..];
     rows.first().is_some_and(|first| Names::of(first).is_header(rows)) || is_above_numbers(rows)
 }
 
 /// Whether a cell of the first row is a name above nothing but numbers.
 pub(crate) fn is_above_numbers(rows: &[&Row]) -> bool {
+    let rows = &without_copies(rows)[..];
     let [first, rest @ ..] = rows else { return false };
     let number =
         |cell: Option<&String>| cell.is_some_and(|cell| cell.trim().parse::<f64>().is_ok());
@@ -575,6 +595,12 @@ mod tests {
             chosen(label_last, &ColumnSelection::default())
                 .unwrap()
                 .contains("text: column 1, label: column 2")
+        );
+        // A header that is repeated is one.
+        let joined = "wertung|bericht\n5|sehr gut\n1|nicht gut\nwertung|bericht\n3|es geht";
+        assert_eq!(
+            chosen(joined, &ColumnSelection::default()).unwrap(),
+            "text: column 'bericht', label: column 'wertung'"
         );
         // A first row with a known name is an example if other rows have the same label.
         let question = "Who is it?|question\nIt is me.|statement\nWhy?|question";

@@ -9,6 +9,7 @@ use super::budget::Budget;
 use super::findings::{Findings, Place};
 use super::glimpse::{comma, foreign, glimpse, named};
 use super::values::values_of;
+use crate::data::choose::is_copy;
 use crate::data::columns::Separator;
 use crate::data::stream;
 use crate::say;
@@ -227,20 +228,25 @@ impl Table {
         }
     }
 
-    /// Removes the first row, a header, and rows whose number of columns differs from it, which
-    /// are noted.
+    /// Removes the first row, a header, and rows that repeat it or whose number of columns differs
+    /// from it, which are noted.
     pub fn take_header(&mut self, is_header: bool, findings: &mut Findings) {
         if self.keys.is_some() {
             return;
         }
         let Some(width) = self.rows.front().map(|row| row.cells.len()) else { return };
-        if is_header {
-            self.rows.pop_front();
-        }
+        let header = is_header.then(|| self.rows.pop_front()).flatten();
         let path = self.path.clone();
         let mark = self.separator.map(mark_name);
         self.rows.retain(|row| {
             let found = row.cells.len();
+            // A text alone may be any word.
+            if width > 1 && header.as_ref().is_some_and(|header| is_copy(&row.cells, &header.cells))
+            {
+                let message = "is the header again, as in files that were joined: remove the line";
+                findings.row("repeated header", Place::line(&path, row.line), message);
+                return false;
+            }
             if found == width {
                 return true;
             }

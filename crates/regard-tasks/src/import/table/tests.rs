@@ -132,6 +132,17 @@ fn rows_within_quotation_marks_are_an_error_where_they_open() {
 }
 
 #[test]
+fn a_header_within_the_rows_is_noted() {
+    let (rows, told) =
+        read("a.csv", "text,label\na,x\n\u{feff}text, label\nlabel,text\n".as_bytes());
+    assert_eq!(rows.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 4]);
+    assert!(told.contains("error: repeated header (1)\n"), "{told}");
+    assert!(told.contains("line 3: is the header again, as in files that were joined"), "{told}");
+    // A word of a table with one column is a text.
+    assert_eq!(read("a.csv", b"text\na\ntext\n").1, "");
+}
+
+#[test]
 fn texts_of_several_lines_are_read() {
     for (text, rows) in [
         ("text,label\n\"Dear all,\nsee you, Bob\nBest\",pos\nb,neg\n", 2),
