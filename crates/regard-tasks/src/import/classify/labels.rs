@@ -3,6 +3,7 @@
 use super::Example;
 use crate::data::choose::Columns;
 use crate::import::findings::{Findings, Place, numbered};
+use crate::import::label_values::check_numbers;
 use crate::say;
 use std::collections::{BTreeMap, HashMap};
 
@@ -37,6 +38,15 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
     let counts = label_counts(train);
     let (file, name) = (train[0].file.as_path(), columns.label_name());
     let different = counts.len();
+    let listed: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
+    if !check_numbers(
+        &listed,
+        &format!("column {name}"),
+        Place::line(file, train[0].line),
+        findings,
+    ) {
+        return;
+    }
     if train.len() >= ENOUGH && 2 * different > train.len() {
         let message = format!(
             "column {name} has {} different values in {} rows, such as {:?}: that looks like text, \

@@ -5,6 +5,7 @@ mod labels;
 use super::columns::TextColumns;
 use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
+use super::label_values::missing;
 use super::reading::{Reading, part_told};
 use super::table::{Table, is_table};
 use super::{
@@ -225,9 +226,12 @@ fn rows(
             findings.row("not a text", place, message);
             continue;
         }
-        match (text.is_empty(), label.is_empty()) {
-            (true, _) => findings.row("empty text", place, "the text is empty"),
-            (_, true) => findings.row("empty label", place, "the label is empty"),
+        // To evaluate, what is no label of the run is an error in any case.
+        let missing = missing(&label).filter(|_| request.like().is_none());
+        match (text.is_empty(), label.is_empty(), missing) {
+            (true, ..) => findings.row("empty text", place, "the text is empty"),
+            (_, true, _) => findings.row("empty label", place, "the label is empty"),
+            (.., Some(message)) => findings.row("missing label", place, message),
             _ => all.push(Example { text, label, file: path.to_path_buf(), line: row.line }),
         }
     }

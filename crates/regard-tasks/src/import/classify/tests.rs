@@ -80,6 +80,22 @@ fn defects_are_named_with_their_lines() {
             "such as --text label --label text;",
         ),
         ("j.csv", String::new(), "has no rows"),
+        (
+            "k.csv",
+            format!("label,title,body\n{good}nan,b,c\n"),
+            "line 42: the label is \"nan\", which programs write for a missing value",
+        ),
+        (
+            "l.csv",
+            format!("text,label\n{}", "a text,1\nanother,2\na third,1.0\na fourth,2\n"),
+            "the labels \"1\" and \"1.0\" are one number",
+        ),
+        (
+            "m.csv",
+            (0..40)
+                .fold("text,label\n".to_string(), |all, i| all + &format!("text {i},0.{i:02}\n")),
+            "line 2: column 'label' has 40 different numbers, such as \"0.01\"",
+        ),
     ] {
         let (import, told) = check(name, &text);
         assert!(import.is_none() && told.contains(wanted), "{name}: {wanted}: {told}");

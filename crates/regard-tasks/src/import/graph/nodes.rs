@@ -5,6 +5,7 @@ use crate::data::Part;
 use crate::data::twins::refuse_twins;
 use crate::import::columns::{asked, known, shown, told};
 use crate::import::findings::{Findings, Place, numbered};
+use crate::import::label_values::missing;
 use crate::import::reading::Reading;
 use crate::import::table::{Row, Table};
 use crate::import::{Request, part_of_name};
@@ -149,6 +150,12 @@ pub(super) fn read(
         let cell = label.map_or("", |label| &row.cells[label]);
         let words: Vec<&str> = cell.split_whitespace().collect();
         let text = words.join(" ");
+        if let Some(message) = missing(&text).filter(|_| request.like().is_none()) {
+            let message = format!("{message}; if the node has no label, leave it empty");
+            findings.row("missing label", place, message);
+            nodes.refused.insert(node_id);
+            continue;
+        }
         let label = (!["", "-"].contains(&text.as_str())).then_some(text);
         nodes.numbers.insert(node_id.clone(), nodes.all.len() as u32);
         nodes.all.push(Node { id: node_id, label, part, features, line: row.line });
