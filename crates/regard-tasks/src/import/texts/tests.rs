@@ -178,6 +178,15 @@ fn a_table_is_read_as_that_of_the_training() {
     assert_eq!(read(wort(), None, "text;Wort\na;b\n"), found("Wort", "b"));
     assert_eq!(read(wort(), None, "wort;wort\na;b\n"), found("wort", "b"));
     assert_eq!(read(wort(), None, "id;text\n1;b\n"), found("text", "b"));
+    // One of two columns is missing: half of a text is another text.
+    let both = || reading(true, &[("title", 1), ("description", 2)]);
+    assert_eq!(read(both(), None, "description;title\na;b\n"), found("title + description", "b a"));
+    assert_eq!(read(both(), None, "id;text\n1;b\n"), found("text", "b"));
+    let error = read(both(), None, "id;title\n1;b\n").unwrap_err();
+    let wanted = "has no column \"description\"; the model was trained on the texts of \"title\" + \
+                  \"description\"; the first row is: \"id\", \"title\". To take what is there: \
+                  --text title";
+    assert!(error.ends_with(wanted), "{error}");
     // Without a header by number, and with the separator of the training.
     let second = || reading(false, &[("", 2)]);
     assert_eq!(read(second(), None, "a, b, c;d\ne;f\n"), found("2", "d|f"));
