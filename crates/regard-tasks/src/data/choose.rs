@@ -4,7 +4,7 @@
 //! labels are few and short. Where none of this is clear, nothing is guessed: the error shows the
 //! first row and the keys that settle it.
 
-use super::propose::{Proposal, Wanted, propose};
+use super::propose::{Proposal, Wanted, propose, quoted};
 use super::twins::{refuse_twins, twins};
 use crate::say;
 use std::cmp::Ordering;
@@ -332,7 +332,13 @@ fn unclear(rows: &[&Row], asked: &ColumnSelection) -> String {
     let [text, label] = ["text", "label"].map(|key| spelling.name(key));
     let no_header = spelling.no_header();
     let found = propose(rows, asked.header, &[Wanted::Longest, Wanted::Few]);
-    let example = found.map_or(String::new(), |Proposal { values, by_name }| {
+    // Texts that are found by their names if the label is clear: all of them.
+    let known: Vec<&str> = text_columns(rows[0]).iter().map(|at| plain(&rows[0][*at])).collect();
+    let example = found.map_or(String::new(), |Proposal { mut values, by_name }| {
+        let known: Vec<&str> = known.into_iter().filter(|name| quoted(name) != values[1]).collect();
+        if by_name && !known.is_empty() {
+            values[0] = quoted(&known.join(","));
+        }
         let flags = [("text", &values[0]), ("label", &values[1])];
         let [text, label] = flags.map(|(key, value)| spelling.set(key, value));
         let end = if by_name { String::new() } else { format!(" {no_header}") };
@@ -631,6 +637,9 @@ mod tests {
         assert!(error.contains("--set data.text=review --set data.label=verdict;"), "{error}");
         let told = chosen(table, &asked("review", "verdict")).unwrap();
         assert_eq!(told, "text: column 'review', label: column 'verdict'");
+        let table = "headline|verdict|body\nNo|gut|So gut wie nie\nEs|schlecht|Nein\nJa|gut|Ja, ja";
+        let error = chosen(table, &ColumnSelection::default()).unwrap_err();
+        assert!(error.contains("data.text=headline,body --set data.label=verdict;"), "{error}");
         let error = chosen("alone\nb", &ColumnSelection::default()).unwrap_err();
         assert!(error.contains("a text and a label"), "{error}");
     }
