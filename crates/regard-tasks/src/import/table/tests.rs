@@ -132,6 +132,21 @@ fn rows_within_quotation_marks_are_an_error_where_they_open() {
 }
 
 #[test]
+fn a_broken_array_cannot_be_read_without_a_row() {
+    for skip in [false, true] {
+        with_file("a.json", b"[{\"text\": \"a\"},\n{\"text\": \"b\"", |path| {
+            let mut findings = Findings::new(skip);
+            Table::read(path, None, &mut findings).unwrap();
+            let [found] = findings.list() else { panic!("{}", findings.text()) };
+            assert!(!found.is_row && findings.has_errors() && found.line == Some(2), "{found:?}");
+            assert!(found.message.contains("the file is one array"), "{found:?}");
+        });
+    }
+    let (rows, told) = read("b.json", "\u{feff}[{\"text\": \"a\"}]".as_bytes());
+    assert_eq!((rows.len(), told.as_str()), (1, ""));
+}
+
+#[test]
 fn a_header_within_the_rows_is_noted() {
     let (rows, told) =
         read("a.csv", "text,label\na,x\n\u{feff}text, label\nlabel,text\n".as_bytes());
