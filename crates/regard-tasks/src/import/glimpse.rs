@@ -1,7 +1,7 @@
 //! First bytes of a file, from which its encoding and the separator of its columns are guessed.
 
 use crate::data::columns::{Separator, row};
-use crate::data::stream::Lines;
+use crate::data::stream::{LONGEST, Lines};
 use regard_models::{Error, Result};
 use std::io::{BufRead, Cursor, Read};
 use std::path::Path;
@@ -22,6 +22,23 @@ pub(super) fn glimpse<R: BufRead>(mut reader: R, path: &Path) -> Result<(Vec<u8>
     let mut bytes = vec![];
     let mut first = Read::take(&mut reader, GLIMPSE as u64);
     first.read_to_end(&mut bytes).map_err(Error::io(path))?;
+    let again = Cursor::new(bytes.clone()).chain(reader);
+    Ok((bytes, again))
+}
+
+/// Returns the bytes up to the end of the first line that is not blank, and a reader that begins with
+/// them. In whatever pieces a pipe delivers the line, and however long it is.
+pub(super) fn first_line<R: BufRead>(mut reader: R, path: &Path) -> Result<(Vec<u8>, Again<R>)> {
+    let mut bytes = vec![];
+    let mut limited = Read::take(&mut reader, LONGEST as u64);
+    loop {
+        let before = bytes.len();
+        limited.read_until(b'\n', &mut bytes).map_err(Error::io(path))?;
+        let line = &bytes[before..];
+        if line.is_empty() || !line.trim_ascii().is_empty() {
+            break;
+        }
+    }
     let again = Cursor::new(bytes.clone()).chain(reader);
     Ok((bytes, again))
 }

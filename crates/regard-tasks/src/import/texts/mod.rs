@@ -16,6 +16,7 @@ pub use sniff::{LooksLikeTable, looks_like_table};
 
 use super::budget::Budget;
 use super::findings::{Findings, Severity, numbered};
+use super::glimpse::first_line;
 use super::reading::{Column, Reading, TEXT_ROLES, TrainedImport};
 use super::roles::first_row;
 use super::table::{Form, PARQUET, Table, end};
@@ -134,7 +135,9 @@ impl FileTexts {
         let kind = match end(name) {
             end if TABLES.contains(&end.as_str()) => end,
             _ if choice.columns.is_some() || choice.header.is_some() => {
-                sniff::kind(reader.fill_buf().map_err(Error::io(name))?).to_string()
+                let (first, again) = first_line(reader, name)?;
+                reader = Box::new(again);
+                sniff::kind(&first).to_string()
             }
             _ => String::new(),
         };
