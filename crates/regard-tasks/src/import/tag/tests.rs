@@ -78,6 +78,13 @@ fn all_formats_give_the_same_sentences() {
         ("b.tsv", lines(|_, w, t| format!("{w}\t{t}\tx")), Some("2")),
         ("c.tsv", format!("word\ttag\n{}", lines(|_, w, t| format!("{w}\t{t}"))), None),
         ("d.txt", lines(|n, w, t| format!("{n}\t{w}\t_\t{t}\t_\t_\t{}\t_\t_\t_", n - 1)), None),
+        // Heads are not read: none of these is one.
+        (
+            "d1.conllu",
+            lines(|n, w, t| format!("{n}\t{w}\t_\t{t}\t_\t_\t{}\tx\t_\t_", 90 + n)),
+            None,
+        ),
+        ("d2.conllu", lines(|n, w, t| format!("{n}\t{w}\t_\t{t}\t_\t_\troot\t\t_\t_")), None),
         ("e.conllu", lines(|n, w, t| format!("{n}\t{w}\t_\tX\t{t}\t_\t_\t_\t_\t_")), Some("xpos")),
         ("f.jsonl", (0..20).map(|i| object(i, "labels") + "\n").collect(), None),
         ("g.json", format!("[{}]", array.join(",")), None),

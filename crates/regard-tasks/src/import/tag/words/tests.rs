@@ -29,6 +29,17 @@ fn comments_are_no_words() {
 }
 
 #[test]
+fn words_of_a_treebank_need_no_heads() {
+    for head in ["1", "9", "root", "", "-1"] {
+        let text = format!("1\tDogs\t_\tNOUN\t_\t_\t{head}\t_\t_\t_\n");
+        let (file, column) = (Path::new("a.conllu"), WordColumn::default());
+        let all = WordSentences::new(text.as_bytes(), file, WordFormat::ConllU, column).unwrap();
+        let found: Vec<WordSentence> = all.collect::<Result<_>>().unwrap();
+        assert_eq!(found[0].sentence.as_ref().map(|read| read.words.len()), Ok(1), "{head:?}");
+    }
+}
+
+#[test]
 fn a_sentence_may_begin_with_the_word_hash() {
     assert_eq!(read("# SYM\n1 NUM\n\n# SYM\n2 NUM\n"), [words(1, "# 1"), words(4, "# 2")]);
     assert_eq!(read("# by A and B\n# SYM\n1 NUM\n"), [words(2, "# 1")]);
