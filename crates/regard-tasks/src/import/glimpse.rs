@@ -43,8 +43,12 @@ pub(super) fn first_line<R: BufRead>(mut reader: R, path: &Path) -> Result<(Vec<
     Ok((bytes, again))
 }
 
-/// Message for a file that is not text in one byte per ASCII character.
+/// Message for a file that is no table in text with one byte per ASCII character, whatever its name
+/// says.
 pub(super) fn foreign(bytes: &[u8]) -> Option<String> {
+    if let Some(message) = not_the_file(bytes) {
+        return Some(message.into());
+    }
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             Some("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW".into())
@@ -62,6 +66,26 @@ pub(super) fn foreign(bytes: &[u8]) -> Option<String> {
              pandas.read_parquet('FILE').to_csv('NEW.csv', index=False)\""
                 .into(),
         ),
+        _ => None,
+    }
+}
+
+/// Message for what a download leaves in the place of a file.
+fn not_the_file(bytes: &[u8]) -> Option<&'static str> {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    let begins =
+        |word: &[u8]| text.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+    if begins(b"<!doctype html") || begins(b"<html") {
+        return Some(
+            "is a web page, not the file itself: download it again, such as by its raw link",
+        );
+    }
+    if begins(b"version https://git-lfs.github.com/") {
+        return Some("is a pointer of Git LFS, not the file itself: git lfs pull fetches it");
+    }
+    match bytes {
+        [0x1f, 0x8b, ..] => Some("is compressed: its name must end in .gz, such as .csv.gz"),
+        [0xd0, 0xcf, 0x11, 0xe0, ..] => Some("is a spreadsheet (.xls); save it as CSV"),
         _ => None,
     }
 }
@@ -165,6 +189,24 @@ fn is_between(glimpse: &[u8], mark: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_table_is_named() {
+        for (bytes, says) in [
+            (&b"\xef\xbb\xbf\n<!DOCTYPE HTML>\n"[..], "is a web page"),
+            (b"<html lang=en>", "is a web page"),
+            (b"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
+            (b"\x1f\x8b\x08\x00", "must end in .gz"),
+            (b"\xd0\xcf\x11\xe0\xa1", "save it as CSV"),
+            (b"PK\x03\x04", "zip archive"),
+        ] {
+            let message = foreign(bytes);
+            assert!(message.as_ref().is_some_and(|m| m.contains(says)), "{says}: {message:?}");
+        }
+        for bytes in [&b"text,label\n"[..], b"<b>bold</b>,x\n", b"version,label\n", b""] {
+            assert_eq!(foreign(bytes), None);
+        }
+    }
 
     #[test]
     fn rare_separators_divide_all_rows_alike() {
