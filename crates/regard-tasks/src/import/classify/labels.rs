@@ -81,11 +81,15 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
     }
     let mut folded: BTreeMap<String, &str> = BTreeMap::new();
     for label in counts.keys() {
-        if let Some(other) = folded.insert(label.to_lowercase(), label) {
+        if let Some(other) = folded.insert(letters(label), label) {
             let [a, b] = [other, label].map(|name| say::short(name, 40));
+            let (kind, what) = match other.to_lowercase() == label.to_lowercase() {
+                true => ("labels differ only in case", "case"),
+                false => ("labels differ only in spaces", "case, spaces or invisible characters"),
+            };
             let message =
-                format!("the labels {a:?} and {b:?} differ only in case; they are two labels");
-            findings.warn("labels differ only in case", Place::whole(file), message);
+                format!("the labels {a:?} and {b:?} differ only in {what}; they are two labels");
+            findings.warn(kind, Place::whole(file), message);
         }
     }
     let most = counts.iter().max_by_key(|(_, count)| **count);
@@ -102,6 +106,18 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
         );
         findings.warn("imbalance", Place::whole(file), message);
     }
+}
+
+/// What a reader sees of a label: letters in one case, with no spaces, hyphens and underscores
+/// between them, and without characters of no width.
+fn letters(label: &str) -> String {
+    let is_seen = |c: &char| {
+        let is_between = c.is_whitespace() || matches!(c, '-' | '_');
+        !is_between && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
+    };
+    // A sign, and a label of hyphens alone, mean something.
+    let begin = label.chars().next().filter(|first| *first == '-');
+    begin.into_iter().chain(label.to_lowercase().chars().filter(is_seen)).collect()
 }
 
 pub(super) fn label_counts(examples: &[Example]) -> BTreeMap<&str, usize> {

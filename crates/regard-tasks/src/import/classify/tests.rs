@@ -110,6 +110,17 @@ fn thousands_of_labels_are_refused() {
 }
 
 #[test]
+fn labels_that_look_alike_are_noted() {
+    let labels = ["very good", "Very  good", "very_good", "ve\u{200b}ry good", "1", "-1"];
+    let row = |i: usize| format!("text number {i}\t{}\n", labels[i % labels.len()]);
+    let rows: String = (0..70).map(row).collect();
+    let (_, told) = check("a.tsv", &format!("text\tlabel\n{rows}"));
+    assert!(told.contains("labels differ only in spaces (3)"), "{told}");
+    assert!(told.contains("\"very good\" and \"very_good\" differ only in case, spaces"), "{told}");
+    assert!(!told.contains("\"-1\""), "{told}");
+}
+
+#[test]
 fn warnings_do_not_stop() {
     let mut text = format!("label,title,description\n{}", news(60));
     text += "c,Alone,one\n";
