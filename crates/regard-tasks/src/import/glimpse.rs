@@ -85,6 +85,9 @@ fn not_the_file(bytes: &[u8]) -> Option<&'static str> {
     }
     match bytes {
         [0x1f, 0x8b, ..] => Some("is compressed: its name must end in .gz, such as .csv.gz"),
+        _ if !bytes.contains(&b'\n') && text.trim_ascii_end().contains(&b'\r') => {
+            Some("ends its lines with CR alone; convert it: tr '\\r' '\\n' < FILE > NEW")
+        }
         [0xd0, 0xcf, 0x11, 0xe0, ..] => Some("is a spreadsheet (.xls); save it as CSV"),
         _ => None,
     }
@@ -199,11 +202,12 @@ mod tests {
             (b"\x1f\x8b\x08\x00", "must end in .gz"),
             (b"\xd0\xcf\x11\xe0\xa1", "save it as CSV"),
             (b"PK\x03\x04", "zip archive"),
+            (b"text,label\ra,x\rb,y\r", "ends its lines with CR alone"),
         ] {
             let message = foreign(bytes);
             assert!(message.as_ref().is_some_and(|m| m.contains(says)), "{says}: {message:?}");
         }
-        for bytes in [&b"text,label\n"[..], b"<b>bold</b>,x\n", b"version,label\n", b""] {
+        for bytes in [&b"text,label\n"[..], b"<b>bold</b>,x\n", b"version,label\n", b"a\r", b""] {
             assert_eq!(foreign(bytes), None);
         }
     }
