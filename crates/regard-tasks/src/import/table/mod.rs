@@ -1,6 +1,7 @@
 //! Tables of the user: CSV, TSV, JSON lines, a JSON array, Parquet. Every row is read, and every
 //! problem is noted with its line or row.
 
+pub(super) mod characters;
 mod columns;
 pub(super) mod objects;
 mod swallowed;
@@ -176,7 +177,10 @@ impl Table {
                 Table { separator: Some(separator), ..table }
             }
             "tsv" | "tab" | "txt" => {
-                Table::columns((&first, reader), path, Separator::Tab, &mut budget, findings)
+                let tabs = Separator::Tab;
+                let table = Table::columns((&first, reader), path, tabs, &mut budget, findings);
+                characters::check_quotes(&table.rows, path, findings);
+                table
             }
             "jsonl" | "ndjson" | "json" => {
                 let values = values_of((kind, &first), reader, path, &mut budget, findings)?;
@@ -191,6 +195,7 @@ impl Table {
                 return Err(Error::file(path, message));
             }
         };
+        characters::check_encoding(&table.rows, path, findings);
         if table.rows.is_empty() && !findings.has_errors() {
             findings.error("empty file", Place::whole(path), "has no rows");
         }

@@ -227,6 +227,20 @@ fn other_encodings_are_named() {
 }
 
 #[test]
+fn what_other_programs_left_is_noted() {
+    let (rows, told) = read("a.csv", "text,label\na,x\ncafÃ©,y\nthÃ©,x\n\u{fffd},x\n".as_bytes());
+    assert_eq!(rows.len(), 4);
+    for part in ["warning: damaged characters (2)", "line 3: \"Ã©\" is a letter", "(2 rows)"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(told.contains("line 5: \"\u{fffd}\" stands for characters that were lost"), "{told}");
+    let (_, told) =
+        read("a.tsv", b"text\tlabel\n\"a\" b \"c\"\tx\n\"d\"\tx\n\"so \"\"e\"\"\"\ty\n");
+    assert!(told.contains("line 4: a text in quotation marks, with doubled"), "{told}");
+    assert!(told.contains("(1 row)"), "{told}");
+}
+
+#[test]
 fn rows_that_take_too_much_memory_are_refused() {
     let csv = "a,b\n".repeat(1000);
     let lines = "{\"a\": \"b\"}\n".repeat(1000);
