@@ -93,25 +93,25 @@ fn not_the_file(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Guesses the encoding of a file that is not UTF-8.
+/// Guesses the encoding of a file that is not UTF-8. A wrong one would make other letters of it.
 pub(super) fn encoding_hint(bytes: &[u8]) -> String {
-    // Bytes of two-byte Chinese encodings come in pairs, accented letters mostly alone.
-    let (mut pairs, mut alone, mut at) = (0, 0, 0);
+    // Chinese characters have two bytes each and stand together; accented letters are one byte, or
+    // a few in a row, beside letters of ASCII.
+    let (mut chinese, mut western, mut at) = (0, 0, 0);
     while at < bytes.len() {
-        let next = bytes.get(at + 1).copied().unwrap_or(0);
-        match (bytes[at] >= 0x81, next >= 0x40) {
-            (false, _) => at += 1,
-            (true, true) if next >= 0x81 => {
-                pairs += 1;
-                at += 2;
-            }
-            (true, _) => {
-                alone += 1;
-                at += 1;
-            }
+        let length = bytes[at..].iter().take_while(|byte| **byte >= 0x80).count();
+        let is_letter = |at: Option<usize>| {
+            at.and_then(|at| bytes.get(at)).is_some_and(|byte| byte.is_ascii_alphabetic())
+        };
+        let is_beside = is_letter(at.checked_sub(1)) || is_letter(Some(at + length));
+        match length {
+            0 => {}
+            1..=3 if is_beside || length % 2 == 1 => western += 1,
+            _ => chinese += 1,
         }
+        at += length.max(1);
     }
-    let guess = if pairs > alone { "GB18030" } else { "WINDOWS-1252" };
+    let guess = if chinese > western { "GB18030" } else { "WINDOWS-1252" };
     format!("may be {guess}; convert it: iconv -f {guess} -t UTF-8 FILE > NEW")
 }
 
@@ -192,6 +192,19 @@ fn is_between(glimpse: &[u8], mark: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn encodings_are_guessed_by_the_letters_beside_them() {
+        let latin = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<u8>>();
+        for (bytes, guess) in [
+            (latin("größe, Straße, naïve\n"), "WINDOWS-1252"),
+            (latin("À l'été, où\n"), "WINDOWS-1252"),
+            (b"\xba\xdc\xba\xc3,\xd5\xfd\xc3\xe6\n".to_vec(), "GB18030"),
+            (b"\xba\xdc\xba\xc3\xb3\xd4 iPhone \xba\xc3,1\n".to_vec(), "GB18030"),
+        ] {
+            assert!(encoding_hint(&bytes).contains(guess), "{bytes:?}");
+        }
+    }
 
     #[test]
     fn what_is_no_table_is_named() {
