@@ -66,8 +66,18 @@ pub(super) fn foreign(bytes: &[u8]) -> Option<String> {
              pandas.read_parquet('FILE').to_csv('NEW.csv', index=False)\""
                 .into(),
         ),
-        _ => None,
+        _ => unmarked_utf16(bytes)
+            .map(|order| format!("is UTF-16; convert it: iconv -f {order} -t UTF-8 FILE > NEW")),
     }
+}
+
+/// Encoding of UTF-16 without a byte-order mark: every other byte of a text in ASCII is 0.
+fn unmarked_utf16(bytes: &[u8]) -> Option<&'static str> {
+    let pairs = || bytes.chunks_exact(2);
+    let high = pairs().filter(|pair| pair[0] == 0 && pair[1] != 0).count();
+    let low = pairs().filter(|pair| pair[0] != 0 && pair[1] == 0).count();
+    let most = |count: usize| count > 1 && 2 * count > pairs().count();
+    [(high, "UTF-16BE"), (low, "UTF-16LE")].into_iter().find(|(n, _)| most(*n)).map(|(_, e)| e)
 }
 
 /// Message for what a download leaves in the place of a file.
@@ -215,12 +225,16 @@ mod tests {
             (b"\x1f\x8b\x08\x00", "must end in .gz"),
             (b"\xd0\xcf\x11\xe0\xa1", "save it as CSV"),
             (b"PK\x03\x04", "zip archive"),
+            (b"t\0e\0x\0t\0,\0\x7d\x59\n\0", "-f UTF-16LE"),
+            (b"\0t\0e\0x\0t\0,\x59\x7d\0\n", "-f UTF-16BE"),
             (b"text,label\ra,x\rb,y\r", "ends its lines with CR alone"),
         ] {
             let message = foreign(bytes);
             assert!(message.as_ref().is_some_and(|m| m.contains(says)), "{says}: {message:?}");
         }
-        for bytes in [&b"text,label\n"[..], b"<b>bold</b>,x\n", b"version,label\n", b"a\r", b""] {
+        for bytes in
+            [&b"text,label\n"[..], b"<b>bold</b>,x\n", b"version,label\n", b"a\r", b"a\0b,c\n", b""]
+        {
             assert_eq!(foreign(bytes), None);
         }
     }
