@@ -92,6 +92,16 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
             findings.warn(kind, Place::whole(file), message);
         }
     }
+    for (label, mark, inner) in combined(&counts) {
+        let one = train.iter().find(|example| example.label == label).unwrap_or(&train[0]);
+        let message = format!(
+            "the label {:?} has the label {:?} and a {mark:?} in it; it is a label of its own. Is it \
+             a row with another separator, or several labels?",
+            say::short(label, 40),
+            say::short(inner, 40)
+        );
+        findings.warn("label within a label", Place::line(&one.file, one.line), message);
+    }
     let most = counts.iter().max_by_key(|(_, count)| **count);
     let least = counts.iter().filter(|(_, count)| **count > 1).min_by_key(|(_, count)| **count);
     if let (Some((much, many)), Some((little, few))) = (most, least)
@@ -106,6 +116,20 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
         );
         findings.warn("imbalance", Place::whole(file), message);
     }
+}
+
+/// Labels that are another label and something more, with the mark between them: rows of a file with
+/// another separator, or several labels in one.
+fn combined<'a>(counts: &BTreeMap<&'a str, usize>) -> Vec<(&'a str, char, &'a str)> {
+    let inner = |label: &&'a str, mark: char| {
+        let mut pieces = label.split(mark).map(str::trim).filter(|_| label.contains(mark));
+        pieces.find(|piece| counts.contains_key(piece))
+    };
+    let found = |label: &&'a str| {
+        let marks = [';', ',', '|', '\t'].into_iter();
+        marks.filter_map(|mark| inner(label, mark).map(|piece| (*label, mark, piece))).next()
+    };
+    counts.keys().filter_map(found).collect()
 }
 
 /// What a reader sees of a label: letters in one case, with no spaces, hyphens and underscores

@@ -110,6 +110,20 @@ fn thousands_of_labels_are_refused() {
 }
 
 #[test]
+fn a_label_within_a_label_is_noted() {
+    let rows: String = (0..40).map(|i| format!("text {i},{}\n", ["pos", "neg"][i % 2])).collect();
+    let other: String = (0..4).map(|i| format!("other {i}, and;pos\n")).collect();
+    let (_, told) = check("a.csv", &format!("text,label\n{rows}{other}"));
+    assert!(told.contains("label within a label (1)"), "{told}");
+    assert!(
+        told.contains("line 42: the label \"and;pos\" has the label \"pos\" and a ';'"),
+        "{told}"
+    );
+    let whole = rows.replace("neg", "\"neg, sad\"");
+    assert!(!check("b.csv", &format!("text,label\n{whole}")).1.contains("within"));
+}
+
+#[test]
 fn labels_that_look_alike_are_noted() {
     let labels = ["very good", "Very  good", "very_good", "ve\u{200b}ry good", "1", "-1"];
     let row = |i: usize| format!("text number {i}\t{}\n", labels[i % labels.len()]);
