@@ -2,7 +2,7 @@
 
 mod labels;
 
-use super::columns::TextColumns;
+use super::columns::{TextColumns, note_parts};
 use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
 use super::label_values::missing;
@@ -199,6 +199,9 @@ fn rows(
     }
     table.take_header(columns.header.is_some(), findings);
     table.take_nested(&[&columns.text[..], &[columns.label]].concat(), findings);
+    if let (Some(names), None) = (&columns.header, request.like()) {
+        note_parts(&table, names, findings);
+    }
     let asked = request.columns.text.as_deref();
     // A run whose columns have numbers alone was never trained on a column of numbers.
     let is_numbered = |reading: &Reading| reading.header == Some(false);

@@ -124,6 +124,16 @@ fn a_label_within_a_label_is_noted() {
 }
 
 #[test]
+fn a_column_of_parts_is_not_read_and_said() {
+    let row = |i: usize| format!("text {i},{},{}\n", i % 2, ["train", "Test"][usize::from(i > 30)]);
+    let rows: String = (0..40).map(row).collect();
+    let (import, told) = check("a.csv", &format!("text,label,Split\n{rows}"));
+    assert!(import.is_some() && told.contains("the column \"Split\" says which rows"), "{told}");
+    let (_, told) = check("b.csv", &format!("text,label,split\n{}", rows.replace("Test", "train")));
+    assert_eq!(told, "");
+}
+
+#[test]
 fn labels_that_look_alike_are_noted() {
     let labels = ["very good", "Very  good", "very_good", "ve\u{200b}ry good", "1", "-1"];
     let row = |i: usize| format!("text number {i}\t{}\n", labels[i % labels.len()]);

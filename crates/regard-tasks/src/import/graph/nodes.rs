@@ -3,7 +3,7 @@
 use super::like;
 use crate::data::Part;
 use crate::data::twins::refuse_twins;
-use crate::import::columns::{asked, known, shown, told};
+use crate::import::columns::{PART, asked, known, shown, told};
 use crate::import::findings::{Findings, Place, numbered};
 use crate::import::label_values::missing;
 use crate::import::reading::Reading;
@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 
 pub(super) const ID: [&str; 7] = ["id", "node_id", "node", "nodeid", "name", "key", "index"];
 const LABEL: [&str; 7] = ["label", "class", "category", "topic", "labels", "target", "subject"];
-pub(super) const PART: [&str; 4] = ["part", "split", "set", "subset"];
 
 /// Rows from which the columns are chosen.
 const SAMPLE: usize = 1000;

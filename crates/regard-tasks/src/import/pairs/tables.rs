@@ -1,6 +1,6 @@
 //! Pairs in two columns of a table.
 
-use super::super::columns::TextColumns;
+use super::super::columns::{TextColumns, note_parts};
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
 use super::super::reading::Reading;
@@ -77,6 +77,9 @@ pub(super) fn read(
             }
             table.take_header(columns.header.is_some(), findings);
             table.take_nested(&columns.of.concat(), findings);
+            if let (Some(names), None) = (&columns.header, request.like()) {
+                note_parts(&table, names, findings);
+            }
             let asked = [&request.columns.source, &request.columns.target];
             for (role, flag) in FLAGS.into_iter().enumerate() {
                 let (asked, names) = (asked[role].as_deref(), columns.header.as_deref());
