@@ -3,6 +3,7 @@
 use super::findings::{Findings, Place};
 use crate::say;
 use std::collections::HashMap;
+use std::path::Path;
 
 /// What programs write for a missing value: Python, R, JSON and SQL. Not `none`, which people write
 /// for a class.
@@ -60,6 +61,34 @@ pub(super) fn check_numbers(
     is_good
 }
 
+/// Notes labels that a reader cannot tell apart.
+pub(super) fn note_alike(counts: &[(&str, usize)], file: &Path, findings: &mut Findings) {
+    let mut seen: HashMap<String, &str> = HashMap::new();
+    for (label, _) in counts {
+        let Some(other) = seen.insert(letters(label), label) else { continue };
+        let [a, b] = [other, label].map(|name| say::short(name, 40));
+        let (kind, what) = match other.to_lowercase() == label.to_lowercase() {
+            true => ("labels differ only in case", "case"),
+            false => ("labels differ only in spaces", "case, spaces or invisible characters"),
+        };
+        let message =
+            format!("the labels {a:?} and {b:?} differ only in {what}; they are two labels");
+        findings.warn(kind, Place::whole(file), message);
+    }
+}
+
+/// What a reader sees of a label: letters in one case, with no spaces, hyphens and underscores
+/// between them, and without characters of no width.
+fn letters(label: &str) -> String {
+    let is_seen = |c: &char| {
+        let is_between = c.is_whitespace() || matches!(c, '-' | '_');
+        !is_between && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
+    };
+    // A sign, and a label of hyphens alone, mean something.
+    let begin = label.chars().next().filter(|first| *first == '-');
+    begin.into_iter().chain(label.to_lowercase().chars().filter(is_seen)).collect()
+}
+
 /// A label that is no whole number, if the labels are the numbers of a scale.
 fn score<'a>(counts: &[(&'a str, usize)]) -> Option<&'a str> {
     let examples: usize = counts.iter().map(|(_, count)| count).sum();
@@ -79,7 +108,6 @@ fn number(label: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn said(labels: &[(&str, usize)]) -> String {
         let mut findings = Findings::new(false);

@@ -3,7 +3,7 @@
 use super::Example;
 use crate::data::choose::Columns;
 use crate::import::findings::{Findings, Place, numbered};
-use crate::import::label_values::check_numbers;
+use crate::import::label_values::{check_numbers, note_alike};
 use crate::say;
 use std::collections::{BTreeMap, HashMap};
 
@@ -79,19 +79,7 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
             findings.warn("label with one example", Place::line(&one.file, one.line), message);
         }
     }
-    let mut folded: BTreeMap<String, &str> = BTreeMap::new();
-    for label in counts.keys() {
-        if let Some(other) = folded.insert(letters(label), label) {
-            let [a, b] = [other, label].map(|name| say::short(name, 40));
-            let (kind, what) = match other.to_lowercase() == label.to_lowercase() {
-                true => ("labels differ only in case", "case"),
-                false => ("labels differ only in spaces", "case, spaces or invisible characters"),
-            };
-            let message =
-                format!("the labels {a:?} and {b:?} differ only in {what}; they are two labels");
-            findings.warn(kind, Place::whole(file), message);
-        }
-    }
+    note_alike(&listed, file, findings);
     for (label, mark, inner) in combined(&counts) {
         let one = train.iter().find(|example| example.label == label).unwrap_or(&train[0]);
         let message = format!(
@@ -130,18 +118,6 @@ fn combined<'a>(counts: &BTreeMap<&'a str, usize>) -> Vec<(&'a str, char, &'a st
         marks.filter_map(|mark| inner(label, mark).map(|piece| (*label, mark, piece))).next()
     };
     counts.keys().filter_map(found).collect()
-}
-
-/// What a reader sees of a label: letters in one case, with no spaces, hyphens and underscores
-/// between them, and without characters of no width.
-fn letters(label: &str) -> String {
-    let is_seen = |c: &char| {
-        let is_between = c.is_whitespace() || matches!(c, '-' | '_');
-        !is_between && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
-    };
-    // A sign, and a label of hyphens alone, mean something.
-    let begin = label.chars().next().filter(|first| *first == '-');
-    begin.into_iter().chain(label.to_lowercase().chars().filter(is_seen)).collect()
 }
 
 pub(super) fn label_counts(examples: &[Example]) -> BTreeMap<&str, usize> {
