@@ -112,6 +112,16 @@ fn labels_and_split_are_said() {
     assert_eq!((import.size.units, import.size.longest, import.size.labels), (64, 4, 3));
 }
 
+#[test]
+fn labels_that_are_hardly_labels_are_noted() {
+    let text = lines(|n, w, t| format!("{w} {}", if n == 1 { t.to_lowercase() } else { t.into() }));
+    let (import, told) = check("a.conll", &(text + "A B-PER\nb nan\n\n"));
+    assert!(import.is_some(), "{told}");
+    for part in ["\"B-PER\" and \"b-per\" differ only in case", "the label is \"nan\", which"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
 /// Texts, contractions and places of a treebank are kept.
 #[test]
 fn treebanks_stay_as_they_are() {
