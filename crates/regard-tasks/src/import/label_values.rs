@@ -24,6 +24,14 @@ pub(super) fn missing(label: &str) -> Option<String> {
     })
 }
 
+/// Notes a text that a program wrote for a missing value. It may be a word all the same.
+pub(super) fn note_missing_text(text: &str, place: Place, findings: &mut Findings) {
+    if MISSING.contains(&text) {
+        let message = format!("the text is {text:?}, which programs write for a missing value");
+        findings.warn("missing text", place, message);
+    }
+}
+
 /// Whether labels are classes, as far as their numbers tell. `counts` are the labels with their
 /// numbers of examples, and `column` names their column; `place` is that of an example.
 pub(super) fn check_numbers(

@@ -5,7 +5,7 @@ mod labels;
 use super::columns::{TextColumns, note_parts};
 use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
-use super::label_values::missing;
+use super::label_values::{missing, note_missing_text};
 use super::reading::{Reading, part_told};
 use super::table::{Table, is_table};
 use super::{
@@ -235,7 +235,10 @@ fn rows(
             (true, ..) => findings.row("empty text", place, "the text is empty"),
             (_, true, _) => findings.row("empty label", place, "the label is empty"),
             (.., Some(message)) => findings.row("missing label", place, message),
-            _ => all.push(Example { text, label, file: path.to_path_buf(), line: row.line }),
+            _ => {
+                note_missing_text(&text, place, findings);
+                all.push(Example { text, label, file: path.to_path_buf(), line: row.line });
+            }
         }
     }
     let names = columns.header.as_deref();

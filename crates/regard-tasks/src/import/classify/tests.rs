@@ -110,6 +110,12 @@ fn thousands_of_labels_are_refused() {
 }
 
 #[test]
+fn a_missing_text_is_noted() {
+    let (import, told) = check("a.csv", &format!("label,title,body\n{}a,,NaN\n", news(40)));
+    assert!(import.is_some() && told.contains("line 42: the text is \"NaN\", which"), "{told}");
+}
+
+#[test]
 fn a_label_within_a_label_is_noted() {
     let rows: String = (0..40).map(|i| format!("text {i},{}\n", ["pos", "neg"][i % 2])).collect();
     let other: String = (0..4).map(|i| format!("other {i}, and;pos\n")).collect();

@@ -3,6 +3,7 @@
 use super::super::columns::{TextColumns, note_parts};
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
+use super::super::label_values::note_missing_text;
 use super::super::reading::Reading;
 use super::super::roles::{self, Columns, Role, first_row};
 use super::super::table::{Row, Table, is_table};
@@ -274,7 +275,10 @@ fn rows(table: &Table, columns: &Columns, findings: &mut Findings) -> Vec<Pair> 
         match (source.is_empty(), target.is_empty()) {
             (true, _) => findings.row("empty source", place, "the source is empty"),
             (_, true) => findings.row("empty target", place, "the target is empty"),
-            _ => all.push(Pair { source, target, file: file.clone(), line: row.line }),
+            _ => {
+                [&source, &target].iter().for_each(|t| note_missing_text(t, place, findings));
+                all.push(Pair { source, target, file: file.clone(), line: row.line });
+            }
         }
     }
     all
