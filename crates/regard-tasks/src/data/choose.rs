@@ -4,7 +4,8 @@
 //! labels are few and short. Where none of this is clear, nothing is guessed: the error shows the
 //! first row and the keys that settle it.
 
-use super::propose::{Proposal, Wanted, propose};
+use super::propose::{Proposal, Wanted, propose, quoted};
+use super::twins::{refuse_twins, twins};
 use crate::say;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -59,6 +60,28 @@ pub struct ColumnSelection {
     pub header: Option<bool>,
     /// How messages name these choices.
     pub spelling: Spelling,
+}
+
+impl ColumnSelection {
+    /// Refuses columns that were found by their names if others have these names too.
+    fn refuse_twins(&self, first: &Row, text: &[usize], label: usize) -> Result<(), String> {
+        if self.text.is_none() {
+            // Of columns with one name, the first.
+            let is_one =
+                |at: &&usize| !text.iter().any(|t| t < *at && twins(first, **at).contains(t));
+            let numbers: Vec<String> =
+                text.iter().filter(is_one).map(|at| (at + 1).to_string()).collect();
+            let set = self.spelling.set("text", &numbers.join(","));
+            text.iter().try_for_each(|at| refuse_twins(first, *at, Some(&set)))?;
+        }
+        match self.label {
+            Some(_) => Ok(()),
+            None => {
+                let set = self.spelling.set("label", &(label + 1).to_string());
+                refuse_twins(first, label, Some(&set))
+            }
+        }
+    }
 }
 
 /// Names of the choices in messages: keys of a recipe or flags of a command.
@@ -149,6 +172,7 @@ pub fn choose(
     labels: Option<&[&str]>,
     like: Option<&Columns>,
 ) -> Result<Columns, String> {
+    let rows = &without_copies(rows)[..];
     let first = *rows.first().ok_or("is empty")?;
     if first.len() < 2 {
         return Err(format!("need a text and a label in a row; {}", shown(first)));
@@ -169,6 +193,7 @@ pub fn choose(
         if let (Some(text), Some(label), None, None) =
             (texts, find(&like.label), &asked.text, &asked.label)
         {
+            asked.refuse_twins(first, &text, label)?;
             return Ok(Columns { text, label, header: Some(first.to_vec()) });
         }
     }
@@ -223,6 +248,9 @@ pub fn choose(
         let [text, label] = ["text", "label"].map(|key| asked.spelling.name(key));
         return Err(format!("{text} and {label} name the same column; {}", shown(first)));
     }
+    if header {
+        asked.refuse_twins(first, &text, label)?;
+    }
     Ok(Columns { text, label, header: header.then(|| first.to_vec()) })
 }
 
@@ -244,6 +272,13 @@ pub(crate) fn place(
     let asked = asked.trim();
     let named = first.iter().position(|cell| name(cell) == asked.to_lowercase());
     if let Some(column) = named.filter(|_| *header != Some(false)) {
+        // Keys of objects may differ in case alone.
+        let same = |at: &usize| plain(&first[*at]) == asked;
+        if let [one] = (0..first.len()).filter(same).collect::<Vec<_>>()[..] {
+            return Ok((one, true));
+        }
+        let set = spelling.set(key, &(column + 1).to_string());
+        refuse_twins(first, column, Some(&set))?;
         return Ok((column, true));
     }
     let number = asked.parse().ok().filter(|number| (1..=first.len()).contains(number));
@@ -264,6 +299,23 @@ pub(crate) fn name(cell: &str) -> String {
     cell.trim().trim_start_matches('\u{feff}').to_lowercase()
 }
 
+/// A cell without spaces around it and the byte-order mark that joined files have between them.
+fn plain(cell: &str) -> &str {
+    cell.trim().trim_start_matches('\u{feff}').trim()
+}
+
+/// Whether two rows have the same cells.
+pub(crate) fn is_copy(row: &Row, other: &Row) -> bool {
+    row.len() == other.len() && row.iter().zip(other).all(|(a, b)| plain(a) == plain(b))
+}
+
+/// Rows without copies of the first one. Files that were joined repeat their header, which is no
+/// less a header for it.
+fn without_copies<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
+    let is_kept = |(at, row): &(usize, &&'a Row)| *at == 0 || !is_copy(row, rows[0]);
+    rows.iter().enumerate().filter(is_kept).map(|(_, row)| *row).collect()
+}
+
 /// Number of columns that a message lists.
 pub(crate) const LISTED: usize = 40;
 
@@ -280,7 +332,13 @@ fn unclear(rows: &[&Row], asked: &ColumnSelection) -> String {
     let [text, label] = ["text", "label"].map(|key| spelling.name(key));
     let no_header = spelling.no_header();
     let found = propose(rows, asked.header, &[Wanted::Longest, Wanted::Few]);
-    let example = found.map_or(String::new(), |Proposal { values, by_name }| {
+    // Texts that are found by their names if the label is clear: all of them.
+    let known: Vec<&str> = text_columns(rows[0]).iter().map(|at| plain(&rows[0][*at])).collect();
+    let example = found.map_or(String::new(), |Proposal { mut values, by_name }| {
+        let known: Vec<&str> = known.into_iter().filter(|name| quoted(name) != values[1]).collect();
+        if by_name && !known.is_empty() {
+            values[0] = quoted(&known.join(","));
+        }
         let flags = [("text", &values[0]), ("label", &values[1])];
         let [text, label] = flags.map(|(key, value)| spelling.set(key, value));
         let end = if by_name { String::new() } else { format!(" {no_header}") };
@@ -308,11 +366,13 @@ pub(crate) fn is_text_and_label(first: &Row) -> bool {
 /// Whether the first row is a header, if nothing is known about labels: by known names, or because
 /// only numbers are below a name.
 pub(crate) fn is_header(rows: &[&Row]) -> bool {
+    let rows = &without_copies(rows)[..];
     rows.first().is_some_and(|first| Names::of(first).is_header(rows)) || is_above_numbers(rows)
 }
 
 /// Whether a cell of the first row is a name above nothing but numbers.
 pub(crate) fn is_above_numbers(rows: &[&Row]) -> bool {
+    let rows = &without_copies(rows)[..];
     let [first, rest @ ..] = rows else { return false };
     let number =
         |cell: Option<&String>| cell.is_some_and(|cell| cell.trim().parse::<f64>().is_ok());
@@ -542,6 +602,12 @@ mod tests {
                 .unwrap()
                 .contains("text: column 1, label: column 2")
         );
+        // A header that is repeated is one.
+        let joined = "wertung|bericht\n5|sehr gut\n1|nicht gut\nwertung|bericht\n3|es geht";
+        assert_eq!(
+            chosen(joined, &ColumnSelection::default()).unwrap(),
+            "text: column 'bericht', label: column 'wertung'"
+        );
         // A first row with a known name is an example if other rows have the same label.
         let question = "Who is it?|question\nIt is me.|statement\nWhy?|question";
         assert!(chosen(question, &ColumnSelection::default()).unwrap().contains("no header"));
@@ -571,8 +637,35 @@ mod tests {
         assert!(error.contains("--set data.text=review --set data.label=verdict;"), "{error}");
         let told = chosen(table, &asked("review", "verdict")).unwrap();
         assert_eq!(told, "text: column 'review', label: column 'verdict'");
+        let table = "headline|verdict|body\nNo|gut|So gut wie nie\nEs|schlecht|Nein\nJa|gut|Ja, ja";
+        let error = chosen(table, &ColumnSelection::default()).unwrap_err();
+        assert!(error.contains("data.text=headline,body --set data.label=verdict;"), "{error}");
         let error = chosen("alone\nb", &ColumnSelection::default()).unwrap_err();
         assert!(error.contains("a text and a label"), "{error}");
+    }
+
+    #[test]
+    fn a_name_of_two_columns_chooses_neither() {
+        let table = "text|text|label\na b|c d|x\ne f|g h|y";
+        for (asked, says) in [
+            (asked("", ""), "columns 1 and 2 have one name, \"text\""),
+            (asked("text", "label"), "by its number: --set data.text=1"),
+        ] {
+            let error = chosen(table, &asked).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+        for (choice, says) in [("2", "text: column 'text'"), ("1,2", "column 'text' + 'text'")] {
+            let told = chosen(table, &asked(choice, "")).unwrap();
+            assert!(told.contains(says), "{told}");
+        }
+        // A column that is not read may have any name, and case can tell two apart.
+        assert!(chosen("id|id|text|label\n1|2|a b|x", &asked("", "")).is_ok());
+        let error = chosen("title|label|Title|body\na|x|b|c", &asked("", "")).unwrap_err();
+        assert!(error.contains("columns 1 and 3") && error.ends_with("data.text=1,4"), "{error}");
+        let error = chosen("text|label|label\na|x|y", &asked("", "")).unwrap_err();
+        assert!(error.contains("columns 2 and 3") && error.ends_with("data.label=2"), "{error}");
+        let told = chosen("Text|text|label\na|b|x", &asked("text", "label")).unwrap();
+        assert!(told.starts_with("text: column 'text',"), "{told}");
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub mod split;
 pub mod squad;
 pub mod stream;
 mod tar;
+pub(crate) mod twins;
 pub mod vectors;
 
 pub use batches::{Batches, Lengths, Position};

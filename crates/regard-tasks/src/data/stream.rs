@@ -8,7 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use regard_models::{Error, Result};
 
 /// Longest line in bytes: a line is held in memory as a whole.
-pub(super) const LONGEST: usize = 1 << 26;
+pub(crate) const LONGEST: usize = 1 << 26;
 
 /// Iterator over the lines of a reader, without line ends and the byte-order mark.
 ///

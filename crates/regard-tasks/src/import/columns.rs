@@ -1,12 +1,16 @@
 //! Choice of single columns of a table by their names.
 
 use super::findings::{Findings, Place};
+use super::part_of_name;
 use super::table::{Row, Table};
 pub(super) use crate::data::choose::shown;
 use crate::data::choose::{ColumnSelection, Spelling, name, place};
 use crate::data::propose::{Wanted, is_number, propose, quoted};
 use crate::say;
+use std::collections::BTreeSet;
 
+/// Names of a column that says in which part a row is.
+pub(super) const PART: [&str; 4] = ["part", "split", "set", "subset"];
 /// Rows from which another column is proposed.
 const SAMPLE: usize = 200;
 /// Rows from which a column of numbers is none of texts by chance.
@@ -35,6 +39,24 @@ pub(super) fn told(column: usize, header: Option<&[String]>) -> String {
     match header {
         Some(names) => format!("column '{}'", say::short(&names[column], 30)),
         None => format!("column {}", column + 1),
+    }
+}
+
+/// Notes a column that says in which part each row is: the parts of a table are not read from it, and
+/// rows that were meant for the test would be trained on. `table` has no header any more.
+pub(super) fn note_parts(table: &Table, names: &[String], findings: &mut Findings) {
+    for (at, column) in names.iter().enumerate().filter(|(_, n)| PART.contains(&name(n).as_str())) {
+        let cells = table.rows.iter().map(|row| name(&row.cells[at])).filter(|c| !c.is_empty());
+        let parts: Option<BTreeSet<usize>> = cells.map(|cell| part_of_name(&cell)).collect();
+        if parts.is_none_or(|parts| parts.len() < 2) {
+            continue;
+        }
+        let message = format!(
+            "the column {:?} says which rows are for training and which for the test, and is not \
+             read: write each part to a file of its own, and give --data, --valid and --test",
+            say::short(column.trim(), 40)
+        );
+        findings.warn("parts in a column", Place::whole(&table.path), message);
     }
 }
 

@@ -1,7 +1,7 @@
 //! First bytes of a file, from which its encoding and the separator of its columns are guessed.
 
 use crate::data::columns::{Separator, row};
-use crate::data::stream::Lines;
+use crate::data::stream::{LONGEST, Lines};
 use regard_models::{Error, Result};
 use std::io::{BufRead, Cursor, Read};
 use std::path::Path;
@@ -26,8 +26,29 @@ pub(super) fn glimpse<R: BufRead>(mut reader: R, path: &Path) -> Result<(Vec<u8>
     Ok((bytes, again))
 }
 
-/// Message for a file that is not text in one byte per ASCII character.
+/// Returns the bytes up to the end of the first line that is not blank, and a reader that begins with
+/// them. In whatever pieces a pipe delivers the line, and however long it is.
+pub(super) fn first_line<R: BufRead>(mut reader: R, path: &Path) -> Result<(Vec<u8>, Again<R>)> {
+    let mut bytes = vec![];
+    let mut limited = Read::take(&mut reader, LONGEST as u64);
+    loop {
+        let before = bytes.len();
+        limited.read_until(b'\n', &mut bytes).map_err(Error::io(path))?;
+        let line = &bytes[before..];
+        if line.is_empty() || !line.trim_ascii().is_empty() {
+            break;
+        }
+    }
+    let again = Cursor::new(bytes.clone()).chain(reader);
+    Ok((bytes, again))
+}
+
+/// Message for a file that is no table in text with one byte per ASCII character, whatever its name
+/// says.
 pub(super) fn foreign(bytes: &[u8]) -> Option<String> {
+    if let Some(message) = not_the_file(bytes) {
+        return Some(message.into());
+    }
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             Some("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW".into())
@@ -45,29 +66,62 @@ pub(super) fn foreign(bytes: &[u8]) -> Option<String> {
              pandas.read_parquet('FILE').to_csv('NEW.csv', index=False)\""
                 .into(),
         ),
+        _ => unmarked_utf16(bytes)
+            .map(|order| format!("is UTF-16; convert it: iconv -f {order} -t UTF-8 FILE > NEW")),
+    }
+}
+
+/// Encoding of UTF-16 without a byte-order mark: every other byte of a text in ASCII is 0.
+fn unmarked_utf16(bytes: &[u8]) -> Option<&'static str> {
+    let pairs = || bytes.chunks_exact(2);
+    let high = pairs().filter(|pair| pair[0] == 0 && pair[1] != 0).count();
+    let low = pairs().filter(|pair| pair[0] != 0 && pair[1] == 0).count();
+    let most = |count: usize| count > 1 && 2 * count > pairs().count();
+    [(high, "UTF-16BE"), (low, "UTF-16LE")].into_iter().find(|(n, _)| most(*n)).map(|(_, e)| e)
+}
+
+/// Message for what a download leaves in the place of a file.
+fn not_the_file(bytes: &[u8]) -> Option<&'static str> {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    let begins =
+        |word: &[u8]| text.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+    if begins(b"<!doctype html") || begins(b"<html") {
+        return Some(
+            "is a web page, not the file itself: download it again, such as by its raw link",
+        );
+    }
+    if begins(b"version https://git-lfs.github.com/") {
+        return Some("is a pointer of Git LFS, not the file itself: git lfs pull fetches it");
+    }
+    match bytes {
+        [0x1f, 0x8b, ..] => Some("is compressed: its name must end in .gz, such as .csv.gz"),
+        _ if !bytes.contains(&b'\n') && text.trim_ascii_end().contains(&b'\r') => {
+            Some("ends its lines with CR alone; convert it: tr '\\r' '\\n' < FILE > NEW")
+        }
+        [0xd0, 0xcf, 0x11, 0xe0, ..] => Some("is a spreadsheet (.xls); save it as CSV"),
         _ => None,
     }
 }
 
-/// Guesses the encoding of a file that is not UTF-8.
+/// Guesses the encoding of a file that is not UTF-8. A wrong one would make other letters of it.
 pub(super) fn encoding_hint(bytes: &[u8]) -> String {
-    // Bytes of two-byte Chinese encodings come in pairs, accented letters mostly alone.
-    let (mut pairs, mut alone, mut at) = (0, 0, 0);
+    // Chinese characters have two bytes each and stand together; accented letters are one byte, or
+    // a few in a row, beside letters of ASCII.
+    let (mut chinese, mut western, mut at) = (0, 0, 0);
     while at < bytes.len() {
-        let next = bytes.get(at + 1).copied().unwrap_or(0);
-        match (bytes[at] >= 0x81, next >= 0x40) {
-            (false, _) => at += 1,
-            (true, true) if next >= 0x81 => {
-                pairs += 1;
-                at += 2;
-            }
-            (true, _) => {
-                alone += 1;
-                at += 1;
-            }
+        let length = bytes[at..].iter().take_while(|byte| **byte >= 0x80).count();
+        let is_letter = |at: Option<usize>| {
+            at.and_then(|at| bytes.get(at)).is_some_and(|byte| byte.is_ascii_alphabetic())
+        };
+        let is_beside = is_letter(at.checked_sub(1)) || is_letter(Some(at + length));
+        match length {
+            0 => {}
+            1..=3 if is_beside || length % 2 == 1 => western += 1,
+            _ => chinese += 1,
         }
+        at += length.max(1);
     }
-    let guess = if pairs > alone { "GB18030" } else { "WINDOWS-1252" };
+    let guess = if chinese > western { "GB18030" } else { "WINDOWS-1252" };
     format!("may be {guess}; convert it: iconv -f {guess} -t UTF-8 FILE > NEW")
 }
 
@@ -148,6 +202,42 @@ fn is_between(glimpse: &[u8], mark: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn encodings_are_guessed_by_the_letters_beside_them() {
+        let latin = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<u8>>();
+        for (bytes, guess) in [
+            (latin("größe, Straße, naïve\n"), "WINDOWS-1252"),
+            (latin("À l'été, où\n"), "WINDOWS-1252"),
+            (b"\xba\xdc\xba\xc3,\xd5\xfd\xc3\xe6\n".to_vec(), "GB18030"),
+            (b"\xba\xdc\xba\xc3\xb3\xd4 iPhone \xba\xc3,1\n".to_vec(), "GB18030"),
+        ] {
+            assert!(encoding_hint(&bytes).contains(guess), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_table_is_named() {
+        for (bytes, says) in [
+            (&b"\xef\xbb\xbf\n<!DOCTYPE HTML>\n"[..], "is a web page"),
+            (b"<html lang=en>", "is a web page"),
+            (b"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
+            (b"\x1f\x8b\x08\x00", "must end in .gz"),
+            (b"\xd0\xcf\x11\xe0\xa1", "save it as CSV"),
+            (b"PK\x03\x04", "zip archive"),
+            (b"t\0e\0x\0t\0,\0\x7d\x59\n\0", "-f UTF-16LE"),
+            (b"\0t\0e\0x\0t\0,\x59\x7d\0\n", "-f UTF-16BE"),
+            (b"text,label\ra,x\rb,y\r", "ends its lines with CR alone"),
+        ] {
+            let message = foreign(bytes);
+            assert!(message.as_ref().is_some_and(|m| m.contains(says)), "{says}: {message:?}");
+        }
+        for bytes in
+            [&b"text,label\n"[..], b"<b>bold</b>,x\n", b"version,label\n", b"a\r", b"a\0b,c\n", b""]
+        {
+            assert_eq!(foreign(bytes), None);
+        }
+    }
 
     #[test]
     fn rare_separators_divide_all_rows_alike() {

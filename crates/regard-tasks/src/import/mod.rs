@@ -17,6 +17,7 @@ pub(crate) mod graph;
 pub(crate) mod images;
 mod imported;
 mod importers;
+mod label_values;
 mod language;
 mod media;
 mod pairs;

@@ -6,6 +6,7 @@ use super::reading::Reading;
 use super::table::Table;
 use crate::data::choose::{self, ColumnSelection, Spelling, name, place};
 use crate::data::propose::{Proposal, Wanted, propose, quoted};
+use crate::data::twins::{refuse_twins, twins};
 use crate::say;
 
 /// Words that are left out of longer names: `source_text` is `source`.
@@ -182,7 +183,12 @@ fn other(first: &[String], like: &Columns, names: &[String], roles: &[Role]) -> 
 /// Columns of a table whose first row has the same names as the training table has for them.
 fn same(first: &[String], like: &Columns) -> Option<Columns> {
     let names = like.header.as_ref()?;
-    let find = |i: &usize| first.iter().position(|cell| name(cell) == name(&names[*i]));
+    let find = |i: &usize| {
+        let is_it = |at: &usize| first.get(*at).is_some_and(|cell| name(cell) == name(&names[*i]));
+        // Of two columns with one name, the one at the same place.
+        let same = Some(*i).filter(|at| is_it(at) && !twins(names, *at).is_empty());
+        same.or_else(|| (0..first.len()).find(is_it))
+    };
     let of = like.of.iter().map(|columns| columns.iter().map(find).collect::<Option<Vec<_>>>());
     Some(Columns { of: of.collect::<Option<_>>()?, header: Some(first.to_vec()) })
 }
@@ -201,6 +207,10 @@ fn named(
             [one] => return Ok(Some(one)),
             [one, other, ..] => {
                 let flag = role.flag;
+                if name(&first[one]) == name(&first[other]) {
+                    let set = format!("--{flag} {}", one + 1);
+                    refuse_twins(first, one, Some(&set))?;
+                }
                 let [one, other] = [one, other].map(|i| say::short(first[i].trim(), 30));
                 return Err(format!(
                     "the columns '{one}' and '{other}' can both be the {flag}: choose one, such as \
@@ -295,6 +305,9 @@ mod tests {
             ("x|y", [Some("1"), Some("x")], None, "--source and --target name the same column"),
             ("x|y", [Some("z"), None], None, "--source: there is no column \"z\""),
             ("source|text|title", none, None, "'source' and 'text' can both be the source"),
+            ("text|text|title", none, None, "columns 1 and 2 have one name, \"text\""),
+            ("x|x|y", [Some("x"), Some("y")], None, "or choose one by its number: --source 1"),
+            ("x|x|y", [Some("2"), Some("y")], None, "source: column 'x', target: column 'y'"),
             // A name above numbers is one.
             ("id|x|y", [Some("2"), Some("3")], None, "source: column 'x', target: column 'y'"),
             ("7|x|y", [Some("2"), Some("3")], None, "source: column 2, target: column 3 (no"),

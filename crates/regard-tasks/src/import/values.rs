@@ -15,6 +15,9 @@ use std::path::Path;
 /// Largest JSON file that is one array, in bytes: it is held in memory as a whole.
 const WHOLE: u64 = 1 << 30;
 
+/// Byte-order mark, which some editors put before the text.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads JSON values with their lines: JSON lines, or an array in a file whose name ends in
 /// `.json`, where the place is the number of the element. Those that cannot be read are noted and
 /// left out.
@@ -35,6 +38,7 @@ pub(super) fn values_of(
     budget: &mut Budget,
     findings: &mut Findings,
 ) -> Result<Vec<(u64, Value)>> {
+    let first = first.strip_prefix(MARK).unwrap_or(first);
     match kind == "json" && first.trim_ascii_start().starts_with(b"[") {
         true => array(reader, path, budget, findings),
         false => Ok(objects(reader, path, budget, findings)),
@@ -82,7 +86,8 @@ fn array(
     findings: &mut Findings,
 ) -> Result<Vec<(u64, Value)>> {
     let text = whole_of(reader, path)?;
-    let mut from = serde_json::Deserializer::from_slice(&text);
+    let text = text.strip_prefix(MARK).unwrap_or(&text);
+    let mut from = serde_json::Deserializer::from_slice(text);
     let read = from.deserialize_seq(Elements(budget));
     match read.and_then(|values| from.end().map(|()| values)) {
         Ok(Some(values)) => Ok(values),
@@ -91,8 +96,14 @@ fn array(
             Ok(vec![])
         }
         Err(error) => {
+            // No element is read, so that none can be left out.
             let place = Place::line(path, error.line() as u64);
-            findings.row("JSON", place, format!("is not JSON: {}", plain(&error)));
+            let message = format!(
+                "is not JSON: {}; the file is one array, of which nothing can be read before it is \
+                 corrected. With JSON lines, an object on each line, the other rows could be",
+                plain(&error)
+            );
+            findings.error("JSON", place, message);
             Ok(vec![])
         }
     }

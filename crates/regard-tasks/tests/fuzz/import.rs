@@ -1,7 +1,7 @@
 //! Files of the user that training imports.
 
 use regard_fuzz::{Limits, Scratch, fuzz};
-use regard_tasks::import::{self, Request};
+use regard_tasks::import::{self, Request, WordColumn, WordFormat, WordSentences};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -116,6 +116,35 @@ fn fuzz_import_gz() {
     accepts_all("import-gz", &read);
     let limits = Limits { memory: 512 << 20, ..Limits::default() };
     fuzz!("import-gz", limits, read);
+}
+
+/// Whether bytes are recognised and all of their sentences are read, in either format.
+fn words_are_read(bytes: &[u8]) -> bool {
+    let (name, labels) = (Path::new("standard input"), ["NOUN".to_string()]);
+    let (found, taken) = WordFormat::look(name, &mut &bytes[..], &labels).unwrap();
+    assert!(bytes.starts_with(&taken));
+    let second = WordColumn { asked: Some("2"), recorded: None, header: Some(false) };
+    let recorded = WordColumn { recorded: Some(2), ..WordColumn::default() };
+    let mut good = false;
+    for format in [WordFormat::ConllU, WordFormat::Columns] {
+        for column in [WordColumn::default(), second, recorded] {
+            let Ok(all) = WordSentences::new(bytes, name, format, column) else { continue };
+            // To the end, whatever is wrong with a sentence.
+            let mut are_good = true;
+            for read in all {
+                let sentence = read.map(|read| read.sentence);
+                are_good &= matches!(sentence, Ok(Ok(it)) if !it.words.is_empty());
+            }
+            good |= found == Some(format) && are_good;
+        }
+    }
+    good
+}
+
+#[test]
+fn fuzz_tag_words() {
+    accepts_all("tag-words", &words_are_read);
+    fuzz!("tag-words", words_are_read);
 }
 
 /// A table that takes a few bytes in the file may take many in memory, up to a limit.

@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 pub enum InputError {
     /// An error of this text: the next one may be valid.
     Text(Error),
+    /// A line that cannot be read, in a message that begins with its number: the next one may be
+    /// valid.
+    Line(String),
     /// A closed output, or any other error that every further text would have.
     End(anyhow::Error),
 }
@@ -210,6 +213,7 @@ pub fn each(
             InputError::Text(error) => {
                 anyhow::Error::from(error).context(format!("text {}", i + 1))
             }
+            InputError::Line(message) => anyhow::anyhow!(message),
             InputError::End(error) => error,
         })?;
     }
@@ -231,16 +235,18 @@ pub fn each_of(
         let number = texts.line();
         let answered = match line {
             Ok(text) => answer(&text, out),
-            Err(Error::File { message, .. }) => Err(InputError::Text(Error::Invalid(message))),
+            Err(Error::File { message, .. }) => Err(InputError::Line(message)),
             Err(error) => return Err(error.into()),
         };
-        match answered {
-            Ok(()) => {}
+        let why = match answered {
+            Ok(()) => None,
             Err(InputError::End(error)) => return Err(error),
-            Err(InputError::Text(error)) => {
-                outcome = Outcome::Negative;
-                failed(&error, number, json, out)?;
-            }
+            Err(InputError::Text(error)) => Some(of_line(number, &error)),
+            Err(InputError::Line(message)) => Some(message),
+        };
+        if let Some(why) = why {
+            outcome = Outcome::Negative;
+            failed(&why, json, out)?;
         }
         // Flush before waiting for more input.
         if texts.is_waiting() {
@@ -250,15 +256,15 @@ pub fn each_of(
     Ok(outcome)
 }
 
-/// Notes the error of a text on standard error, and prints an empty line or a JSON object with
-/// `error` in its place.
-pub fn failed(error: &Error, line: u64, json: bool, out: &mut dyn Write) -> Result<()> {
-    let why = match error.to_string() {
-        // Read errors already contain the line number.
-        why if why.starts_with("line ") => why,
-        why => format!("line {line}: {why}"),
-    };
-    let why = say::message(&why);
+/// Error of the text on a line.
+pub fn of_line(line: u64, error: &Error) -> String {
+    format!("line {line}: {error}")
+}
+
+/// Notes on standard error why a text failed, and prints an empty line or a JSON object with `error`
+/// in its place.
+pub fn failed(why: &str, json: bool, out: &mut dyn Write) -> Result<()> {
+    let why = say::message(why);
     note(&why);
     match json {
         true => write_json(out, &Failure { error: why }),
@@ -269,6 +275,26 @@ pub fn failed(error: &Error, line: u64, json: bool, out: &mut dyn Write) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_has_the_line_of_its_text_once() {
+        let mut out = vec![];
+        let texts = TextStream::of_lines(Box::new(&b"a\n\xff\nb\n"[..]), "in");
+        // The message of a text may begin as that of a line does.
+        let mut answer = |text: &str, out: &mut dyn Write| -> Result<(), InputError> {
+            match text {
+                "a" => Ok(writeln!(out, "fine")?),
+                _ => Err(InputError::Text(Error::invalid("line 7 of the poem is empty"))),
+            }
+        };
+        let outcome = each_of(texts, true, &mut out, &mut answer).unwrap();
+        assert!(matches!(outcome, Outcome::Negative));
+        let said = String::from_utf8(out).unwrap();
+        let [fine, unread, wrong] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+        assert_eq!(fine, "fine");
+        assert!(unread.starts_with("{\"error\":\"line 2: not UTF-8"), "{unread}");
+        assert_eq!(wrong, "{\"error\":\"line 3: line 7 of the poem is empty\"}");
+    }
 
     #[test]
     fn a_model_with_the_name_of_its_data_stays() {

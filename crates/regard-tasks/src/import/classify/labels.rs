@@ -3,6 +3,7 @@
 use super::Example;
 use crate::data::choose::Columns;
 use crate::import::findings::{Findings, Place, numbered};
+use crate::import::label_values::{check_numbers, note_alike};
 use crate::say;
 use std::collections::{BTreeMap, HashMap};
 
@@ -37,6 +38,15 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
     let counts = label_counts(train);
     let (file, name) = (train[0].file.as_path(), columns.label_name());
     let different = counts.len();
+    let listed: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
+    if !check_numbers(
+        &listed,
+        &format!("column {name}"),
+        Place::line(file, train[0].line),
+        findings,
+    ) {
+        return;
+    }
     if train.len() >= ENOUGH && 2 * different > train.len() {
         let message = format!(
             "column {name} has {} different values in {} rows, such as {:?}: that looks like text, \
@@ -69,14 +79,16 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
             findings.warn("label with one example", Place::line(&one.file, one.line), message);
         }
     }
-    let mut folded: BTreeMap<String, &str> = BTreeMap::new();
-    for label in counts.keys() {
-        if let Some(other) = folded.insert(label.to_lowercase(), label) {
-            let [a, b] = [other, label].map(|name| say::short(name, 40));
-            let message =
-                format!("the labels {a:?} and {b:?} differ only in case; they are two labels");
-            findings.warn("labels differ only in case", Place::whole(file), message);
-        }
+    note_alike(&listed, file, findings);
+    for (label, mark, inner) in combined(&counts) {
+        let one = train.iter().find(|example| example.label == label).unwrap_or(&train[0]);
+        let message = format!(
+            "the label {:?} has the label {:?} and a {mark:?} in it; it is a label of its own. Is it \
+             a row with another separator, or several labels?",
+            say::short(label, 40),
+            say::short(inner, 40)
+        );
+        findings.warn("label within a label", Place::line(&one.file, one.line), message);
     }
     let most = counts.iter().max_by_key(|(_, count)| **count);
     let least = counts.iter().filter(|(_, count)| **count > 1).min_by_key(|(_, count)| **count);
@@ -92,6 +104,20 @@ pub(super) fn check_labels(columns: &Columns, train: &[Example], findings: &mut 
         );
         findings.warn("imbalance", Place::whole(file), message);
     }
+}
+
+/// Labels that are another label and something more, with the mark between them: rows of a file with
+/// another separator, or several labels in one.
+fn combined<'a>(counts: &BTreeMap<&'a str, usize>) -> Vec<(&'a str, char, &'a str)> {
+    let inner = |label: &&'a str, mark: char| {
+        let mut pieces = label.split(mark).map(str::trim).filter(|_| label.contains(mark));
+        pieces.find(|piece| counts.contains_key(piece))
+    };
+    let found = |label: &&'a str| {
+        let marks = [';', ',', '|', '\t'].into_iter();
+        marks.filter_map(|mark| inner(label, mark).map(|piece| (*label, mark, piece))).next()
+    };
+    counts.keys().filter_map(found).collect()
 }
 
 pub(super) fn label_counts(examples: &[Example]) -> BTreeMap<&str, usize> {

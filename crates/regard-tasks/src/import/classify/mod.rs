@@ -2,9 +2,10 @@
 
 mod labels;
 
-use super::columns::TextColumns;
+use super::columns::{TextColumns, note_parts};
 use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
+use super::label_values::{missing, note_missing_text};
 use super::reading::{Reading, part_told};
 use super::table::{Table, is_table};
 use super::{
@@ -198,6 +199,9 @@ fn rows(
     }
     table.take_header(columns.header.is_some(), findings);
     table.take_nested(&[&columns.text[..], &[columns.label]].concat(), findings);
+    if let (Some(names), None) = (&columns.header, request.like()) {
+        note_parts(&table, names, findings);
+    }
     let asked = request.columns.text.as_deref();
     // A run whose columns have numbers alone was never trained on a column of numbers.
     let is_numbered = |reading: &Reading| reading.header == Some(false);
@@ -225,10 +229,16 @@ fn rows(
             findings.row("not a text", place, message);
             continue;
         }
-        match (text.is_empty(), label.is_empty()) {
-            (true, _) => findings.row("empty text", place, "the text is empty"),
-            (_, true) => findings.row("empty label", place, "the label is empty"),
-            _ => all.push(Example { text, label, file: path.to_path_buf(), line: row.line }),
+        // To evaluate, what is no label of the run is an error in any case.
+        let missing = missing(&label).filter(|_| request.like().is_none());
+        match (text.is_empty(), label.is_empty(), missing) {
+            (true, ..) => findings.row("empty text", place, "the text is empty"),
+            (_, true, _) => findings.row("empty label", place, "the label is empty"),
+            (.., Some(message)) => findings.row("missing label", place, message),
+            _ => {
+                note_missing_text(&text, place, findings);
+                all.push(Example { text, label, file: path.to_path_buf(), line: row.line });
+            }
         }
     }
     let names = columns.header.as_deref();

@@ -80,6 +80,22 @@ fn defects_are_named_with_their_lines() {
             "such as --text label --label text;",
         ),
         ("j.csv", String::new(), "has no rows"),
+        (
+            "k.csv",
+            format!("label,title,body\n{good}nan,b,c\n"),
+            "line 42: the label is \"nan\", which programs write for a missing value",
+        ),
+        (
+            "l.csv",
+            format!("text,label\n{}", "a text,1\nanother,2\na third,1.0\na fourth,2\n"),
+            "the labels \"1\" and \"1.0\" are one number",
+        ),
+        (
+            "m.csv",
+            (0..40)
+                .fold("text,label\n".to_string(), |all, i| all + &format!("text {i},0.{i:02}\n")),
+            "line 2: column 'label' has 40 different numbers, such as \"0.01\"",
+        ),
     ] {
         let (import, told) = check(name, &text);
         assert!(import.is_none() && told.contains(wanted), "{name}: {wanted}: {told}");
@@ -91,6 +107,47 @@ fn thousands_of_labels_are_refused() {
     let rows: String = (0..15_003).map(|i| format!("n{},text {i}\n", i % 5001)).collect();
     let (import, told) = check("many.csv", &format!("label,text\n{rows}"));
     assert!(import.is_none() && told.contains("has 5,001 different labels"), "{told}");
+}
+
+#[test]
+fn a_missing_text_is_noted() {
+    let (import, told) = check("a.csv", &format!("label,title,body\n{}a,,NaN\n", news(40)));
+    assert!(import.is_some() && told.contains("line 42: the text is \"NaN\", which"), "{told}");
+}
+
+#[test]
+fn a_label_within_a_label_is_noted() {
+    let rows: String = (0..40).map(|i| format!("text {i},{}\n", ["pos", "neg"][i % 2])).collect();
+    let other: String = (0..4).map(|i| format!("other {i}, and;pos\n")).collect();
+    let (_, told) = check("a.csv", &format!("text,label\n{rows}{other}"));
+    assert!(told.contains("label within a label (1)"), "{told}");
+    assert!(
+        told.contains("line 42: the label \"and;pos\" has the label \"pos\" and a ';'"),
+        "{told}"
+    );
+    let whole = rows.replace("neg", "\"neg, sad\"");
+    assert!(!check("b.csv", &format!("text,label\n{whole}")).1.contains("within"));
+}
+
+#[test]
+fn a_column_of_parts_is_not_read_and_said() {
+    let row = |i: usize| format!("text {i},{},{}\n", i % 2, ["train", "Test"][usize::from(i > 30)]);
+    let rows: String = (0..40).map(row).collect();
+    let (import, told) = check("a.csv", &format!("text,label,Split\n{rows}"));
+    assert!(import.is_some() && told.contains("the column \"Split\" says which rows"), "{told}");
+    let (_, told) = check("b.csv", &format!("text,label,split\n{}", rows.replace("Test", "train")));
+    assert_eq!(told, "");
+}
+
+#[test]
+fn labels_that_look_alike_are_noted() {
+    let labels = ["very good", "Very  good", "very_good", "ve\u{200b}ry good", "1", "-1"];
+    let row = |i: usize| format!("text number {i}\t{}\n", labels[i % labels.len()]);
+    let rows: String = (0..70).map(row).collect();
+    let (_, told) = check("a.tsv", &format!("text\tlabel\n{rows}"));
+    assert!(told.contains("labels differ only in spaces (3)"), "{told}");
+    assert!(told.contains("\"very good\" and \"very_good\" differ only in case, spaces"), "{told}");
+    assert!(!told.contains("\"-1\""), "{told}");
 }
 
 #[test]

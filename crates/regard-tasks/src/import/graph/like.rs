@@ -1,12 +1,12 @@
 //! Tables that are read as those of a trained run were: to evaluate it, or to label their nodes.
 
 use super::edges::{self, Edges};
-use super::nodes::{self, Chosen, ID, Nodes, PART};
+use super::nodes::{self, Chosen, ID, Nodes};
 use super::{FILES, IDS, scale, tables, write_all};
 use crate::data::choose::name;
 use crate::data::stream::Lines;
 use crate::data::{GraphData, Part};
-use crate::import::columns::{asked, known};
+use crate::import::columns::{PART, asked, known};
 use crate::import::examples::skipped;
 use crate::import::findings::{Findings, Place};
 use crate::import::reading::{Column, Purpose, Reading, part_told};

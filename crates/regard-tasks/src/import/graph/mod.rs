@@ -13,6 +13,7 @@ mod nodes;
 mod scale;
 
 use super::findings::{Findings, Place};
+use super::label_values::check_numbers;
 use super::parts::{self, HeldOut};
 use super::table::is_table;
 use super::{DataSize, Draft, Request, files_of, split_line};
@@ -157,6 +158,10 @@ fn check_labels(nodes: &Nodes, findings: &mut Findings) {
         findings.error("no labels", Place::whole(&nodes.path), "no node has a label");
         return;
     };
+    let place = Place::line(&nodes.path, line);
+    if !check_numbers(&counts, &nodes.label_column, place, findings) {
+        return;
+    }
     if labelled >= ENOUGH && 2 * counts.len() > labelled {
         let message = format!(
             "{} has {} different values in {} nodes: that does not look like labels; --label names \

@@ -2,8 +2,10 @@
 
 use super::like;
 use crate::data::Part;
-use crate::import::columns::{asked, known, shown, told};
+use crate::data::twins::refuse_twins;
+use crate::import::columns::{PART, asked, known, shown, told};
 use crate::import::findings::{Findings, Place, numbered};
+use crate::import::label_values::missing;
 use crate::import::reading::Reading;
 use crate::import::table::{Row, Table};
 use crate::import::{Request, part_of_name};
@@ -14,7 +16,6 @@ use std::path::{Path, PathBuf};
 
 pub(super) const ID: [&str; 7] = ["id", "node_id", "node", "nodeid", "name", "key", "index"];
 const LABEL: [&str; 7] = ["label", "class", "category", "topic", "labels", "target", "subject"];
-pub(super) const PART: [&str; 4] = ["part", "split", "set", "subset"];
 
 /// Rows from which the columns are chosen.
 const SAMPLE: usize = 1000;
@@ -148,6 +149,12 @@ pub(super) fn read(
         let cell = label.map_or("", |label| &row.cells[label]);
         let words: Vec<&str> = cell.split_whitespace().collect();
         let text = words.join(" ");
+        if let Some(message) = missing(&text).filter(|_| request.like().is_none()) {
+            let message = format!("{message}; if the node has no label, leave it empty");
+            findings.row("missing label", place, message);
+            nodes.refused.insert(node_id);
+            continue;
+        }
         let label = (!["", "-"].contains(&text.as_str())).then_some(text);
         nodes.numbers.insert(node_id.clone(), nodes.all.len() as u32);
         nodes.all.push(Node { id: node_id, label, part, features, line: row.line });
@@ -267,6 +274,12 @@ fn choose(rows: &[&[String]], header: Option<bool>, request: &Request) -> Result
             shown(first)
         )
     })?;
+    if header {
+        [Some(id), part].iter().flatten().try_for_each(|at| refuse_twins(first, *at, None))?;
+    }
+    if header && request.columns.label.is_none() {
+        refuse_twins(first, label, Some(&format!("--label {}", label + 1)))?;
+    }
     let header = header.then(|| first.to_vec());
     Ok(Chosen { id, label: Some(label), part, features: None, header })
 }

@@ -3,6 +3,7 @@
 use super::Item;
 use crate::import::examples;
 use crate::import::findings::{Findings, Place};
+use crate::import::label_values::check_numbers;
 use crate::import::reading::Reading;
 use crate::say;
 use std::collections::{BTreeMap, HashMap};
@@ -78,6 +79,11 @@ pub(in crate::import) fn check_labels<T>(train: &[Example<T>], findings: &mut Fi
     if let [(label, _)] = counts[..] {
         let message = format!("every file has the label {:?}", say::short(label, 40));
         findings.error("one label", first.item.place(), first.item.tell(&message));
+    }
+    if first.item.listed.is_some()
+        && !check_numbers(&counts, "the column of the labels", first.item.place(), findings)
+    {
+        return;
     }
     for (label, _) in counts.iter().filter(|(_, count)| *count == 1 && counts.len() > 1) {
         let one = train.iter().find(|example| example.item.text == *label).unwrap_or(first);

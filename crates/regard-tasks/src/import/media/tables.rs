@@ -1,9 +1,11 @@
 //! Tables of paths and labels or texts.
 
 use super::{Item, Media};
+use crate::data::twins::refuse_twins;
 use crate::import::Request;
 use crate::import::columns::{asked, known, shown, told};
 use crate::import::findings::{Findings, Place};
+use crate::import::label_values::missing;
 use crate::import::reading::Reading;
 use crate::import::table::Table;
 use regard_models::Result;
@@ -61,6 +63,10 @@ pub(super) fn items(
         };
         if words.is_empty() {
             findings.row(media.empty, at, format!("the {} is empty", media.text));
+            continue;
+        }
+        if let Some(message) = missing(&words.join(" ")).filter(|_| media.text == "label") {
+            findings.row("missing label", at, message);
             continue;
         }
         let listed = Some((path.to_path_buf(), row.line));
@@ -131,7 +137,15 @@ fn choose(
         Some(text) if text == path => {
             Err(format!("{} is the path; {}", told(path, header.then_some(first)), shown(first)))
         }
-        Some(text) => Ok(Chosen { path, text, header: header.then(|| first.to_vec()) }),
+        Some(text) => {
+            if header {
+                refuse_twins(first, path, None)?;
+            }
+            if header && flag.is_none() {
+                refuse_twins(first, text, Some(&format!("--label {}", text + 1)))?;
+            }
+            Ok(Chosen { path, text, header: header.then(|| first.to_vec()) })
+        }
         None => Err(format!(
             "{}, or choose it by --label, its name or its number from 1",
             unclear(&format!("is the {}", media.text))

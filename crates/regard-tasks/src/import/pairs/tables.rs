@@ -1,8 +1,9 @@
 //! Pairs in two columns of a table.
 
-use super::super::columns::TextColumns;
+use super::super::columns::{TextColumns, note_parts};
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
+use super::super::label_values::note_missing_text;
 use super::super::reading::Reading;
 use super::super::roles::{self, Columns, Role, first_row};
 use super::super::table::{Row, Table, is_table};
@@ -77,6 +78,9 @@ pub(super) fn read(
             }
             table.take_header(columns.header.is_some(), findings);
             table.take_nested(&columns.of.concat(), findings);
+            if let (Some(names), None) = (&columns.header, request.like()) {
+                note_parts(&table, names, findings);
+            }
             let asked = [&request.columns.source, &request.columns.target];
             for (role, flag) in FLAGS.into_iter().enumerate() {
                 let (asked, names) = (asked[role].as_deref(), columns.header.as_deref());
@@ -271,7 +275,10 @@ fn rows(table: &Table, columns: &Columns, findings: &mut Findings) -> Vec<Pair> 
         match (source.is_empty(), target.is_empty()) {
             (true, _) => findings.row("empty source", place, "the source is empty"),
             (_, true) => findings.row("empty target", place, "the target is empty"),
-            _ => all.push(Pair { source, target, file: file.clone(), line: row.line }),
+            _ => {
+                [&source, &target].iter().for_each(|t| note_missing_text(t, place, findings));
+                all.push(Pair { source, target, file: file.clone(), line: row.line });
+            }
         }
     }
     all

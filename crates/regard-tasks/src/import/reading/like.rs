@@ -4,6 +4,7 @@ use super::header::is_named;
 use super::{Column, FLAGS, Purpose, Reading};
 use crate::data::Part;
 use crate::data::choose::name;
+use crate::data::twins::refuse_twins;
 use crate::import::request::Request;
 use crate::import::table::Table;
 use crate::say;
@@ -52,6 +53,10 @@ impl Request {
                 // Two columns may have one name.
                 let same = number.and_then(|number| number.checked_sub(1)).filter(is_it);
                 let place = same.or_else(|| (0..first.len()).find(is_it));
+                if let (None, Some(at)) = (same, place) {
+                    let set = format!("--{role} {}", at + 1);
+                    refuse_twins(first, at, FLAGS.contains(&role).then_some(set.as_str()))?;
+                }
                 let missing = || missing(role, wanted, first, is_json) + &self.instead(role);
                 place.ok_or_else(missing)
             }

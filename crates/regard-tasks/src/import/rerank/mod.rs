@@ -1,6 +1,6 @@
 //! Queries and texts with their relevance, from tables.
 
-use super::columns::TextColumns;
+use super::columns::{TextColumns, note_parts};
 use super::examples::{
     Example, check_parts, divide, mean, one_line, part_files, percentile, skipped, text_key,
 };
@@ -71,6 +71,9 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
                 Ok(columns) => {
                     table.take_header(columns.header.is_some(), findings);
                     table.take_nested(&columns.of.concat(), findings);
+                    if let (Some(names), false) = (&columns.header, evaluates) {
+                        note_parts(&table, names, findings);
+                    }
                     let asked = [&given.query, &given.text];
                     for (role, flag) in FLAGS.into_iter().take(2).enumerate() {
                         let (asked, names) = (asked[role].as_deref(), columns.header.as_deref());

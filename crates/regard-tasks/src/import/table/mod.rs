@@ -1,13 +1,16 @@
 //! Tables of the user: CSV, TSV, JSON lines, a JSON array, Parquet. Every row is read, and every
 //! problem is noted with its line or row.
 
+pub(super) mod characters;
 mod columns;
 pub(super) mod objects;
+mod swallowed;
 
 use super::budget::Budget;
 use super::findings::{Findings, Place};
 use super::glimpse::{comma, foreign, glimpse, named};
 use super::values::values_of;
+use crate::data::choose::is_copy;
 use crate::data::columns::Separator;
 use crate::data::stream;
 use crate::say;
@@ -170,10 +173,14 @@ impl Table {
                     Separator::Other(other) => other,
                     _ => ',',
                 };
+                swallowed::check(&table.rows, separator, path, findings);
                 Table { separator: Some(separator), ..table }
             }
             "tsv" | "tab" | "txt" => {
-                Table::columns((&first, reader), path, Separator::Tab, &mut budget, findings)
+                let tabs = Separator::Tab;
+                let table = Table::columns((&first, reader), path, tabs, &mut budget, findings);
+                characters::check_quotes(&table.rows, path, findings);
+                table
             }
             "jsonl" | "ndjson" | "json" => {
                 let values = values_of((kind, &first), reader, path, &mut budget, findings)?;
@@ -188,6 +195,7 @@ impl Table {
                 return Err(Error::file(path, message));
             }
         };
+        characters::check_encoding(&table.rows, path, findings);
         if table.rows.is_empty() && !findings.has_errors() {
             findings.error("empty file", Place::whole(path), "has no rows");
         }
@@ -225,20 +233,25 @@ impl Table {
         }
     }
 
-    /// Removes the first row, a header, and rows whose number of columns differs from it, which
-    /// are noted.
+    /// Removes the first row, a header, and rows that repeat it or whose number of columns differs
+    /// from it, which are noted.
     pub fn take_header(&mut self, is_header: bool, findings: &mut Findings) {
         if self.keys.is_some() {
             return;
         }
         let Some(width) = self.rows.front().map(|row| row.cells.len()) else { return };
-        if is_header {
-            self.rows.pop_front();
-        }
+        let header = is_header.then(|| self.rows.pop_front()).flatten();
         let path = self.path.clone();
         let mark = self.separator.map(mark_name);
         self.rows.retain(|row| {
             let found = row.cells.len();
+            // A text alone may be any word.
+            if width > 1 && header.as_ref().is_some_and(|header| is_copy(&row.cells, &header.cells))
+            {
+                let message = "is the header again, as in files that were joined: remove the line";
+                findings.row("repeated header", Place::line(&path, row.line), message);
+                return false;
+            }
             if found == width {
                 return true;
             }

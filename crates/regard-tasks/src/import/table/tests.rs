@@ -112,6 +112,67 @@ fn a_missing_quotation_mark_is_an_error_of_the_file() {
     );
 }
 
+/// A quotation mark that opens a text and is closed by one on a later line.
+#[test]
+fn rows_within_quotation_marks_are_an_error_where_they_open() {
+    for (text, line) in [
+        // By the labels of other rows, and by separators without spaces.
+        ("text,label\na,pos\nb,pos\n\"c,pos\nd,neg\n6\",neg\n", "line 4"),
+        ("text, label\na, pos\nb, pos\nc, pos\n\"c, pos\nd, pos\n6\",neg\n", "line 5"),
+        ("text,label\n\"c,pos\n6\",neg\n", "line 2"),
+        ("text;label\na;pos\n\"c;pos\nin 2010;1\nd;neg\n\ne;neg\nf\";pos\n", "line 3"),
+        ("label,text\nneg,\"a b\npos,c d\npos,it is 6\"\n", "line 2"),
+        ("id,text,label\n1,a,x\n2,\"b,x\n3,c,y\n4,d 6\",y\n", "line 3"),
+    ] {
+        let (_, told) = read("a.csv", text.as_bytes());
+        let said = format!("{line}: the quotation mark that opens a text here is closed on line");
+        assert!(told.starts_with("error: quotation marks (1)"), "{text:?}: {told}");
+        assert!(told.contains(&said), "{text:?}: {told}");
+    }
+}
+
+#[test]
+fn a_broken_array_cannot_be_read_without_a_row() {
+    for skip in [false, true] {
+        with_file("a.json", b"[{\"text\": \"a\"},\n{\"text\": \"b\"", |path| {
+            let mut findings = Findings::new(skip);
+            Table::read(path, None, &mut findings).unwrap();
+            let [found] = findings.list() else { panic!("{}", findings.text()) };
+            assert!(!found.is_row && findings.has_errors() && found.line == Some(2), "{found:?}");
+            assert!(found.message.contains("the file is one array"), "{found:?}");
+        });
+    }
+    let (rows, told) = read("b.json", "\u{feff}[{\"text\": \"a\"}]".as_bytes());
+    assert_eq!((rows.len(), told.as_str()), (1, ""));
+}
+
+#[test]
+fn a_header_within_the_rows_is_noted() {
+    let (rows, told) =
+        read("a.csv", "text,label\na,x\n\u{feff}text, label\nlabel,text\n".as_bytes());
+    assert_eq!(rows.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 4]);
+    assert!(told.contains("error: repeated header (1)\n"), "{told}");
+    assert!(told.contains("line 3: is the header again, as in files that were joined"), "{told}");
+    // A word of a table with one column is a text.
+    assert_eq!(read("a.csv", b"text\na\ntext\n").1, "");
+}
+
+#[test]
+fn texts_of_several_lines_are_read() {
+    for (text, rows) in [
+        ("text,label\n\"Dear all,\nsee you, Bob\nBest\",pos\nb,neg\n", 2),
+        ("text,label\n\"Dear John,\nhello\",pos\nb,pos\n", 2),
+        ("label,text\npos,\"Hello\nwell, yes\nbye, bye\"\npos,b\n", 2),
+        ("text,stars\n\"It costs 1,000\nwow\",5\nb,4\nc,3\n", 3),
+        ("text,label\n\"很好吃,下次来\n好\",1\n不好,0\n", 2),
+        ("text,label\n\"a,b,c\nd\",x\ne,y\n", 2),
+        ("text\n\"a\nb\"\n", 1),
+    ] {
+        let (found, told) = read("a.csv", text.as_bytes());
+        assert_eq!((found.len(), told.as_str()), (rows, ""), "{text:?}");
+    }
+}
+
 #[test]
 fn lists_are_no_texts_and_later_keys_are_columns() {
     let text = b"{\"text\": [\"The\", \"cat\"]}\n{\"text\": \"a\", \"title\": {\"b\": 1}}\n";
@@ -163,6 +224,20 @@ fn other_encodings_are_named() {
     assert!(read("d.csv", b"").1.contains("has no rows"));
     let told = read("e.csv", b"sep=semicolon\ntext;label\na;b\n").1;
     assert!(told.contains("line 1: names the separator \"semicolon\"; need one"), "{told}");
+}
+
+#[test]
+fn what_other_programs_left_is_noted() {
+    let (rows, told) = read("a.csv", "text,label\na,x\ncafÃ©,y\nthÃ©,x\n\u{fffd},x\n".as_bytes());
+    assert_eq!(rows.len(), 4);
+    for part in ["warning: damaged characters (2)", "line 3: \"Ã©\" is a letter", "(2 rows)"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(told.contains("line 5: \"\u{fffd}\" stands for characters that were lost"), "{told}");
+    let (_, told) =
+        read("a.tsv", b"text\tlabel\n\"a\" b \"c\"\tx\n\"d\"\tx\n\"so \"\"e\"\"\"\ty\n");
+    assert!(told.contains("line 4: a text in quotation marks, with doubled"), "{told}");
+    assert!(told.contains("(1 row)"), "{told}");
 }
 
 #[test]

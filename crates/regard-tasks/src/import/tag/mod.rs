@@ -8,6 +8,7 @@ mod words;
 
 use super::examples::{Example, check_parts, divide, part_files, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
+use super::label_values::{missing, note_alike};
 use super::reading::{Column, Reading, part_told};
 use super::table::{PARQUET, end};
 use super::{DataSize, Draft, PartFiles, Places, Request, is_unspaced, split_line, units};
@@ -264,6 +265,15 @@ fn check_labels(train: &[Item], findings: &mut Findings) {
             say::count(counts.len())
         );
         findings.error("swapped columns", place, message);
+    } else {
+        let mut listed = counts;
+        listed.sort_unstable();
+        note_alike(&listed, place.file, findings);
+        for item in train {
+            if let Some(message) = item.labels().find_map(missing) {
+                findings.warn("missing label", item.place(), message);
+            }
+        }
     }
 }
 

@@ -78,6 +78,13 @@ fn all_formats_give_the_same_sentences() {
         ("b.tsv", lines(|_, w, t| format!("{w}\t{t}\tx")), Some("2")),
         ("c.tsv", format!("word\ttag\n{}", lines(|_, w, t| format!("{w}\t{t}"))), None),
         ("d.txt", lines(|n, w, t| format!("{n}\t{w}\t_\t{t}\t_\t_\t{}\t_\t_\t_", n - 1)), None),
+        // Heads are not read: none of these is one.
+        (
+            "d1.conllu",
+            lines(|n, w, t| format!("{n}\t{w}\t_\t{t}\t_\t_\t{}\tx\t_\t_", 90 + n)),
+            None,
+        ),
+        ("d2.conllu", lines(|n, w, t| format!("{n}\t{w}\t_\t{t}\t_\t_\troot\t\t_\t_")), None),
         ("e.conllu", lines(|n, w, t| format!("{n}\t{w}\t_\tX\t{t}\t_\t_\t_\t_\t_")), Some("xpos")),
         ("f.jsonl", (0..20).map(|i| object(i, "labels") + "\n").collect(), None),
         ("g.json", format!("[{}]", array.join(",")), None),
@@ -103,6 +110,16 @@ fn labels_and_split_are_said() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert_eq!((import.size.units, import.size.longest, import.size.labels), (64, 4, 3));
+}
+
+#[test]
+fn labels_that_are_hardly_labels_are_noted() {
+    let text = lines(|n, w, t| format!("{w} {}", if n == 1 { t.to_lowercase() } else { t.into() }));
+    let (import, told) = check("a.conll", &(text + "A B-PER\nb nan\n\n"));
+    assert!(import.is_some(), "{told}");
+    for part in ["\"B-PER\" and \"b-per\" differ only in case", "the label is \"nan\", which"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
 }
 
 /// Texts, contractions and places of a treebank are kept.

@@ -18,6 +18,8 @@ pub(super) const NAMES: [&str; COLUMNS] =
 const FORM: usize = 1;
 pub(super) const UPOS: usize = 3;
 const MISC: usize = 9;
+/// Columns of the head of a word and of its relation to it.
+const HEADS: std::ops::Range<usize> = 6..8;
 
 /// Whether a line is one of CoNLL-U: ten columns, the first a number.
 pub(super) fn is_conllu(line: &str) -> bool {
@@ -69,7 +71,18 @@ pub(super) fn sentence(
     }
 }
 
-/// Parses the lines of a sentence; an error has its line. `None` if there are only comments.
+/// A line without its head and relation, which tags do not need: treebanks that were made for tags
+/// have other things in these columns.
+fn without_heads(line: &str) -> String {
+    let mut cells: Vec<&str> = line.split('\t').collect();
+    if cells.len() == COLUMNS && !line.starts_with('#') {
+        cells[HEADS].fill("_");
+    }
+    cells.join("\t")
+}
+
+/// Parses the lines of a sentence, without heads and relations; an error has its line. `None` if
+/// there are only comments.
 pub(super) fn parsed(
     block: &[Line],
     file: &Path,
@@ -87,7 +100,7 @@ pub(super) fn parsed(
     let mut text: String =
         if has_text { String::new() } else { comment(&words.collect::<Vec<_>>()) };
     let before = usize::from(!has_text);
-    block.iter().for_each(|(_, line)| text += &format!("{line}\n"));
+    block.iter().for_each(|(_, line)| text += &format!("{}\n", without_heads(line)));
     let read = Sentences::new(Lines::new(text.as_bytes(), file)).next()?;
     Some(read.map_err(|error| {
         // Lines of the reader are those of the block.

@@ -4,6 +4,7 @@
 use super::{TextChoice, text_roles};
 use crate::data::choose::{self, ColumnSelection, Spelling, is_header, shown, text_columns};
 use crate::data::propose::is_number;
+use crate::data::twins::refuse_twins;
 use crate::import::reading::{Column, Reading};
 use crate::import::roles::first_row;
 use crate::import::table::Table;
@@ -46,7 +47,7 @@ pub(super) fn text_columns_of(table: &Table, choice: &TextChoice) -> Result<Text
         {
             return Err(message);
         }
-        if let Some(found) = trained(like, first, given)? {
+        if let Some(found) = trained(like, first, given, flag)? {
             let by_number = like.header == Some(false) && !is_object;
             return match by_number.then(|| numbers(table, &found, flag)).flatten() {
                 Some(message) => Err(message),
@@ -59,6 +60,8 @@ pub(super) fn text_columns_of(table: &Table, choice: &TextChoice) -> Result<Text
         // A text may be such a word too: then other rows have it in this column.
         let is_header = || table.rows.len() < 2 || is_header(&table.sample(SAMPLE));
         if !at.is_empty() && (given == Some(true) || is_header()) {
+            let set = format!("--{flag} {}", at[0] + 1);
+            at.iter().try_for_each(|at| refuse_twins(first, *at, Some(&set)))?;
             return Ok(TextColumns { at, has_header: true });
         }
     }
@@ -119,11 +122,12 @@ fn numbers(table: &Table, found: &TextColumns, flag: &str) -> Option<String> {
 }
 
 /// Text columns of the training table: by their names or, if it had no header, by their numbers.
-/// `None` if the table lacks the names: others may be clear.
+/// `None` if the table has none of the names: others may be clear.
 fn trained(
     like: &Reading,
     first: &[String],
     given: Option<bool>,
+    flag: &str,
 ) -> Result<Option<TextColumns>, String> {
     let columns = text_roles(like);
     let is_numbered = like.header == Some(false) && given != Some(true);
@@ -134,7 +138,7 @@ fn trained(
                 true => Ok(number - 1),
                 false => Err(format!(
                     "has no column {number}, from which the model reads its texts; {}. Choose \
-                     another: --text NUMBER, from 1",
+                     another: --{flag} NUMBER, from 1",
                     shown(first)
                 )),
             })
@@ -153,6 +157,25 @@ fn trained(
         let same = column.number.and_then(|number| number.checked_sub(1)).filter(is_it);
         same.or_else(|| (0..first.len()).find(is_it))
     };
-    let at = columns.iter().map(find).collect::<Option<Vec<_>>>();
+    let found: Vec<Option<usize>> = columns.iter().map(find).collect();
+    if found.iter().any(Option::is_some)
+        && let Some(at) = found.iter().position(Option::is_none)
+    {
+        let name = |column: &Column| column.name.clone().unwrap_or_default();
+        let there = found.iter().flatten().map(|at| first[*at].trim().to_string());
+        return Err(format!(
+            "has no column {:?}; the model was trained on the texts of {}; {}. To take what is \
+             there: --{flag} {}",
+            name(&columns[at]),
+            columns
+                .iter()
+                .map(|column| format!("{:?}", name(column)))
+                .collect::<Vec<_>>()
+                .join(" + "),
+            shown(first),
+            say::quoted(there.collect::<Vec<_>>().join(","))
+        ));
+    }
+    let at = found.into_iter().collect::<Option<Vec<_>>>();
     Ok(at.map(|at| TextColumns { at, has_header: true }))
 }

@@ -15,9 +15,11 @@ mod tests;
 pub use sniff::{LooksLikeTable, looks_like_table};
 
 use super::budget::Budget;
-use super::findings::{Findings, Severity, numbered};
+use super::findings::{Finding, Findings, Severity, numbered};
+use super::glimpse::first_line;
 use super::reading::{Column, Reading, TEXT_ROLES, TrainedImport};
 use super::roles::first_row;
+use super::table::characters::DAMAGED;
 use super::table::{Form, PARQUET, Table, end};
 use crate::data::sets::hex;
 use crate::data::stream::Lines;
@@ -134,7 +136,9 @@ impl FileTexts {
         let kind = match end(name) {
             end if TABLES.contains(&end.as_str()) => end,
             _ if choice.columns.is_some() || choice.header.is_some() => {
-                sniff::kind(reader.fill_buf().map_err(Error::io(name))?).to_string()
+                let (first, again) = first_line(reader, name)?;
+                reader = Box::new(again);
+                sniff::kind(&first).to_string()
             }
             _ => String::new(),
         };
@@ -221,7 +225,9 @@ fn refuse(path: &Path, findings: &Findings) -> Result<()> {
         return Ok(());
     }
     let line = first.line.map_or(String::new(), |line| format!("{}: ", numbered(path, line)));
-    let warned = findings.list().iter().find(|each| each.severity == Severity::Warning);
+    // A warning about the reading of the table may explain the error.
+    let is_hint = |each: &&Finding| each.severity == Severity::Warning && each.kind != DAMAGED;
+    let warned = findings.list().iter().find(is_hint);
     let hint = warned.map_or(String::new(), |each| format!("; {}", each.message));
     let more = match findings.count(Severity::Error) - 1 {
         0 => String::new(),

@@ -27,10 +27,10 @@ pub struct LooksLikeTable {
     pub text: String,
 }
 
-/// Type of a table by its first bytes, as the end of a file name.
-pub(super) fn kind(first: &[u8]) -> &'static str {
-    let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    match first.trim_ascii_start().first() {
+/// Type of a table by its first line, as the end of a file name.
+pub(super) fn kind(line: &[u8]) -> &'static str {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    match line.trim_ascii_start().first() {
         Some(b'{') => "jsonl",
         Some(b'[') => "json",
         _ if line.contains(&b'\t') => "tsv",

@@ -126,6 +126,16 @@ fn every_kind_of_table_is_read_as_training_reads_it() {
     assert_eq!(texts, [(2, "a b c".to_string()), (3, "d".to_string())]);
 }
 
+/// A pipe that delivers a few bytes at a time.
+struct Pieces<'a>(&'a [u8]);
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let most = to.len().min(7);
+        self.0.read(&mut to[..most])
+    }
+}
+
 #[test]
 fn chosen_columns_make_any_name_a_table_and_empty_cells_can_be_kept() {
     for text in ["n;wort\n1;a b\n2;\n3;c\n", "n\twort\n1\ta b\n2\t\n3\tc\n"] {
@@ -139,6 +149,13 @@ fn chosen_columns_make_any_name_a_table_and_empty_cells_can_be_kept() {
         choice = TextChoice { columns: Some("2"), header: Some(false), ..choice };
         let all = FileTexts::read(text.as_bytes(), "standard input", &choice).unwrap();
         assert_eq!((all.texts[0].text.as_str(), all.has_header), ("wort", false));
+    }
+    // A first line of any length, in whatever pieces it arrives, after blank ones.
+    let long = format!("\n{}\twort\n{}\ta, b\n", "x".repeat(100_000), "y;".repeat(9));
+    for text in [Box::new(Pieces(long.as_bytes())) as Box<dyn Read>, Box::new(long.as_bytes())] {
+        let choice = TextChoice { columns: Some("wort"), flag: "text", ..TextChoice::default() };
+        let all = FileTexts::read(text, "standard input", &choice).unwrap();
+        assert_eq!(all.texts, [FileText { line: 3, text: "a, b".into() }]);
     }
     // A number does not make a header a text: numbers below it show what it is.
     let (column, texts) = found("x.csv", "nr,wort\n1,a\n2,b\n", Some("2"));
@@ -178,6 +195,15 @@ fn a_table_is_read_as_that_of_the_training() {
     assert_eq!(read(wort(), None, "text;Wort\na;b\n"), found("Wort", "b"));
     assert_eq!(read(wort(), None, "wort;wort\na;b\n"), found("wort", "b"));
     assert_eq!(read(wort(), None, "id;text\n1;b\n"), found("text", "b"));
+    // One of two columns is missing: half of a text is another text.
+    let both = || reading(true, &[("title", 1), ("description", 2)]);
+    assert_eq!(read(both(), None, "description;title\na;b\n"), found("title + description", "b a"));
+    assert_eq!(read(both(), None, "id;text\n1;b\n"), found("text", "b"));
+    let error = read(both(), None, "id;title\n1;b\n").unwrap_err();
+    let wanted = "has no column \"description\"; the model was trained on the texts of \"title\" + \
+                  \"description\"; the first row is: \"id\", \"title\". To take what is there: \
+                  --text title";
+    assert!(error.ends_with(wanted), "{error}");
     // Without a header by number, and with the separator of the training.
     let second = || reading(false, &[("", 2)]);
     assert_eq!(read(second(), None, "a, b, c;d\ne;f\n"), found("2", "d|f"));

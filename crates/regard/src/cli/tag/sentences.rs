@@ -1,7 +1,7 @@
 //! Tagging of files in CoNLL format, whose sentences are already split into words.
 
 use super::{Flags, Outcome, print};
-use crate::cli::inputs::{command_without, failed, note};
+use crate::cli::inputs::{command_without, failed, note, of_line};
 use crate::cli::say::quoted;
 use crate::cli::texts::{BUFFER, open as open_file};
 use crate::models::{self, ModelRef};
@@ -145,7 +145,7 @@ pub fn run(
             Ok(entities) => print(&Response { entities }, json, out)?,
             Err(error) => {
                 outcome = Outcome::Negative;
-                failed(&error, read.line, json, out)?;
+                failed(&of_line(read.line, &error), json, out)?;
             }
         }
     }

@@ -1,5 +1,4 @@
 use super::*;
-use regard_fuzz::fuzz;
 
 /// Lines and words of the sentences of columns, or messages.
 fn read(text: &str) -> Vec<(u64, Result<Vec<String>, String>)> {
@@ -30,6 +29,17 @@ fn comments_are_no_words() {
 }
 
 #[test]
+fn words_of_a_treebank_need_no_heads() {
+    for head in ["1", "9", "root", "", "-1"] {
+        let text = format!("1\tDogs\t_\tNOUN\t_\t_\t{head}\t_\t_\t_\n");
+        let (file, column) = (Path::new("a.conllu"), WordColumn::default());
+        let all = WordSentences::new(text.as_bytes(), file, WordFormat::ConllU, column).unwrap();
+        let found: Vec<WordSentence> = all.collect::<Result<_>>().unwrap();
+        assert_eq!(found[0].sentence.as_ref().map(|read| read.words.len()), Ok(1), "{head:?}");
+    }
+}
+
+#[test]
 fn a_sentence_may_begin_with_the_word_hash() {
     assert_eq!(read("# SYM\n1 NUM\n\n# SYM\n2 NUM\n"), [words(1, "# 1"), words(4, "# 2")]);
     assert_eq!(read("# by A and B\n# SYM\n1 NUM\n"), [words(2, "# 1")]);
@@ -53,32 +63,4 @@ fn a_problem_has_its_line_and_the_next_sentence_is_read() {
     let mut all = WordSentences::new(&b"a b\n"[..], file, WordFormat::Columns, column).unwrap();
     let error = all.next().unwrap().unwrap_err().to_string();
     assert!(error.contains("--text: there is no column \"3\""), "{error}");
-}
-
-/// Whether bytes are recognised and all of their sentences are read, in either format.
-fn is_read(bytes: &[u8]) -> bool {
-    let (name, labels) = (Path::new("standard input"), ["NOUN".to_string()]);
-    let (found, taken) = WordFormat::look(name, &mut &bytes[..], &labels).unwrap();
-    assert!(bytes.starts_with(&taken));
-    let second = WordColumn { asked: Some("2"), recorded: None, header: Some(false) };
-    let recorded = WordColumn { recorded: Some(2), ..WordColumn::default() };
-    let mut good = false;
-    for format in [WordFormat::ConllU, WordFormat::Columns] {
-        for column in [WordColumn::default(), second, recorded] {
-            let Ok(all) = WordSentences::new(bytes, name, format, column) else { continue };
-            // To the end, whatever is wrong with a sentence.
-            let mut are_good = true;
-            for read in all {
-                let sentence = read.map(|read| read.sentence);
-                are_good &= matches!(sentence, Ok(Ok(it)) if !it.words.is_empty());
-            }
-            good |= found == Some(format) && are_good;
-        }
-    }
-    good
-}
-
-#[test]
-fn fuzz_tag_words() {
-    fuzz!("tag-words", is_read);
 }
