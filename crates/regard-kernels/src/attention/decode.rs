@@ -16,14 +16,19 @@
 use super::{Attention, AttentionInputs, Dims};
 use crate::pool::parallel_ranges;
 use crate::scratch::Scratch;
-use crate::simd::{Isa, Kernel, Simd, dispatch_on, exp_nonpositive, isa};
+use crate::simd::{Isa, Kernel, Simd, dispatch_on, exp_nonpositive, fetch, isa};
 use crate::view::{Error, ViewMut, bail};
 
-/// Multiply-adds per task, so that waking another thread pays off.
-const WORTH: usize = 1 << 17;
+/// Multiply-adds per task, so that waking another thread pays off. A layer of GPT-2 with 56 keys
+/// takes 5.8 µs with four times as many, 4.3 with these.
+const WORTH: usize = 1 << 15;
 
 /// Keys whose dot products are computed at once.
 const AT_ONCE: usize = 4;
+
+/// Keys and values are fetched this many positions ahead: positions of a head are kilobytes apart,
+/// too far for what a CPU fetches of its own accord.
+const AHEAD: isize = 8;
 
 /// No instruction set has more lanes.
 const MOST_LANES: usize = 16;
@@ -146,6 +151,7 @@ impl Cell<'_> {
                     let q = part(s, self.q.add(c), have);
                     for (u, sum) in sums[..together].iter_mut().enumerate() {
                         let key = k.wrapping_offset((j + u) as isize * stride).add(c);
+                        fetch(key.wrapping_offset(AHEAD * stride));
                         *sum = s.fma(q, part(s, key, have), *sum);
                     }
                 }
@@ -220,8 +226,10 @@ impl Cell<'_> {
                 let weight = s.splat(self.weights[j]);
                 let value = v.wrapping_offset(j as isize * stride).wrapping_add(c);
                 for (u, sum) in sums.iter_mut().enumerate() {
+                    let value = value.wrapping_add(u * S::LANES);
+                    fetch(value.wrapping_offset(AHEAD * stride));
                     // SAFETY: these features of the value exist.
-                    let value = unsafe { part(s, value.add(u * S::LANES), have) };
+                    let value = unsafe { part(s, value, have) };
                     *sum = s.fma(weight, value, *sum);
                 }
                 j += 1;
