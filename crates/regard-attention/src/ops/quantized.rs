@@ -168,15 +168,13 @@ pub fn quantized_embedding(table: &QuantizedWeight, ids: Tensor<2, Int>) -> Tens
         return super::embedding(table.tensor(&ids.device()), ids, None);
     }
     let device = ids.device();
-    let ids: Vec<i64> = ids.into_data().iter::<i64>().collect();
-    let known = |id: &i64| (0..v as i64).contains(id);
-    if let Some(id) = ids.iter().find(|id| !known(id)) {
-        panic!("embedding: got id {id}, need one below {v}");
-    }
+    let known = |id: i64| {
+        assert!((0..v as i64).contains(&id), "embedding: got id {id}, need one below {v}");
+        id as usize
+    };
+    let ids: Vec<usize> = ids.into_data().iter::<i64>().map(known).collect();
     let mut y = Buffer::new(ids.len() * m);
-    for (id, to) in ids.iter().zip(y.chunks_mut(m.max(1))) {
-        table.matrix.row(*id as usize, to);
-    }
+    table.matrix.rows(&ids, &mut y);
     let y = Tensor::from_primitive::<Flex>(y.tensor([b, t, m]));
     if device.is_autodiff() { y.autodiff() } else { y }
 }

@@ -39,6 +39,9 @@ pub const GROUP: usize = 32;
 /// Largest number of inputs: sums of 255·127 must fit in 31 bits.
 pub const MOST_INPUTS: usize = 1 << 16;
 
+/// Weights per task of [`QuantizedMatrix::rows`]: about 10 µs.
+const ROWS_PIECE: usize = 16 * 1024;
+
 /// Number of bits of a quantised weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bits {
@@ -300,8 +303,10 @@ impl QuantizedMatrix {
         match self.bits {
             Bits::Int8 => {
                 let scale = self.scales[output];
-                for (k, x) in to.iter_mut().enumerate() {
-                    *x = (f32::from(lines[k / 4].0[row * 4 + k % 4]) - 128.0) * scale;
+                for (line, to) in lines.iter().zip(to.chunks_mut(4)) {
+                    for (x, byte) in to.iter_mut().zip(&line.0[row * 4..row * 4 + 4]) {
+                        *x = (f32::from(*byte) - 128.0) * scale;
+                    }
                 }
             }
             Bits::Int4 => {
@@ -315,6 +320,22 @@ impl QuantizedMatrix {
                 }
             }
         }
+    }
+
+    /// Writes the weights of several outputs, one after another, as [`QuantizedMatrix::row`] does.
+    ///
+    /// # Panics
+    /// If there is no such output, or `to` does not have exactly their inputs.
+    pub fn rows(&self, outputs: &[usize], to: &mut [f32]) {
+        assert_eq!(to.len(), outputs.len() * self.inputs, "{} rows of {self:?}", outputs.len());
+        let each = self.inputs.max(1);
+        let to = Parts::new(to);
+        parallel_ranges(outputs.len(), ROWS_PIECE.div_ceil(each), &|from, end| {
+            for (at, output) in (from..end).zip(&outputs[from..end]) {
+                // SAFETY: every row is one task's.
+                self.row(*output, unsafe { to.part(at * self.inputs, self.inputs) });
+            }
+        });
     }
 
     /// Returns some of the outputs as a matrix of their own.

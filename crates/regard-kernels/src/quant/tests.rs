@@ -194,3 +194,27 @@ fn a_matrix_takes_a_byte_or_four_and_a_half_bits_a_weight() {
     assert_eq!(bytes(Bits::Int8), count + 768 * 4);
     assert_eq!(bytes(Bits::Int4), count / 2 + count / 32 * 2);
 }
+
+#[test]
+fn many_rows_are_those_one_by_one() {
+    for bits in Bits::ALL {
+        for [outputs, inputs] in [[1, 1], [17, 33], [40, 70], [70, 512]] {
+            let weight = |o: usize, i: usize| ((o * 31 + i * 7) % 23) as f32 - 11.0;
+            let matrix = QuantizedMatrix::new(bits, [outputs, inputs], &|o, to: &mut [f32]| {
+                to.iter_mut().enumerate().for_each(|(i, x)| *x = weight(o, i));
+            })
+            .unwrap();
+            let ids: Vec<usize> = (0..3 * outputs).map(|i| i * 7 % outputs).collect();
+            let mut all = vec![f32::NAN; ids.len() * inputs];
+            matrix.rows(&ids, &mut all);
+            for (id, got) in ids.iter().zip(all.chunks_exact(inputs)) {
+                let mut want = vec![f32::NAN; inputs];
+                matrix.row(*id, &mut want);
+                assert_eq!(got, want, "{bits:?} {outputs} {inputs} {id}");
+                // Up to 11 in absolute value, in steps of 11/127, or 11/8 from −8 to 7.
+                let near = |(i, x): (usize, &f32)| (x - weight(*id, i)).abs() < 1.5;
+                assert!(got.iter().enumerate().all(near), "{bits:?} {outputs} {inputs} {id}");
+            }
+        }
+    }
+}
