@@ -38,6 +38,7 @@ mod rerank;
 mod resume;
 mod runs;
 mod search;
+mod seen;
 mod shelf;
 mod shipped;
 mod summarize;

@@ -10,9 +10,11 @@ use anyhow::{Context, Result, bail};
 use regard_tasks::data;
 use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::import::texts::is_table_name;
-use regard_tasks::import::{self, Places, Purpose, Request, Severity, TrainedImport};
+use regard_tasks::import::{
+    self, Import, Places, Purpose, Request, SeenExamples, Severity, TrainedImport,
+};
 use regard_tasks::recipe::Table;
-use regard_tasks::say::many;
+use regard_tasks::say::{count, many};
 use regard_tasks::train;
 use std::path::{Path, PathBuf};
 
@@ -120,24 +122,44 @@ pub fn read(flags: &Flags, trained: TrainedImport) -> Result<OwnExamples> {
         let count = many(findings.count(Severity::Error), "problem");
         bail!("{count} in the data, nothing was evaluated{skip}");
     };
-    // Images and recordings are not listed: their folders are.
-    let read = if import.read.is_empty() { &request.data } else { &import.read };
-    let is_whole = import.read.is_empty() || request.edges.is_some();
-    let is_test = is_whole && import.chosen == Some(data::Part::Test);
-    if let Some(known) = trained.has_read(read).filter(|_| !is_test) {
-        note(&format!(
-            "the run was trained on {}: examples that it has seen are evaluated too; without \
-             --data, only the test part is",
-            known.display()
-        ));
-    }
     let folder = ScratchFolder::new()?;
     import.write(&folder.0)?;
+    note_seen(&trained, &import, &request, &folder.0);
     let (on, keys) = import.evaluation(&folder.0);
     let sides = import.column("source").zip(import.column("target")).map(<[String; 2]>::from);
     let [_, places] = import.places;
     let shown = flags.data.join(", ");
     Ok(OwnExamples { on, shown, sides, places, keys, _folder: folder })
+}
+
+/// Notes how many of the examples the run was trained on: their metrics are too good.
+fn note_seen(trained: &TrainedImport, import: &Import, request: &Request, written: &Path) {
+    // Images and recordings are not listed: their folders are.
+    let read = if import.read.is_empty() { &request.data } else { &import.read };
+    let is_whole = import.read.is_empty() || request.edges.is_some();
+    let is_test = is_whole && import.chosen == Some(data::Part::Test);
+    let known = trained.has_read(read).filter(|_| !is_test);
+    let is_file = |known: &Path| format!("the run was trained on {}: ", known.display());
+    let known = known.map(is_file);
+    let only = "without --data, only the test part is evaluated";
+    match trained.seen(written) {
+        Ok(Some(SeenExamples { seen, all, .. })) if seen > 0 => {
+            let (known, seen, all) = (known.unwrap_or_default(), count(seen), many(all, "example"));
+            note(&format!(
+                "{known}{seen} of {all} are in the training part of this run, so the metrics are \
+                 better than on new data; {only}"
+            ));
+        }
+        Ok(_) => {
+            if let Some(known) = known {
+                note(&format!("{known}examples that it has seen are evaluated too; {only}"));
+            }
+        }
+        Err(error) => note(&format!(
+            "{}whether the run was trained on these examples is not known: {error}",
+            known.unwrap_or_default()
+        )),
+    }
 }
 
 impl OwnExamples {
