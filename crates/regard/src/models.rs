@@ -1,8 +1,10 @@
 //! Resolution of `--model`: a folder, a name in `runs/` or `models/`, a built-in model, or an id of
 //! the Hugging Face Hub.
 
+mod notes;
 mod shipped;
 
+pub use notes::note_unfinished;
 pub use shipped::{BuiltInModel, SHIPPED};
 
 use crate::cli::command_without;
@@ -90,8 +92,15 @@ pub struct Folder {
 }
 
 /// Resolves a value of `--model`, in this order: a folder, a name in `runs/` or `models/`, a
-/// built-in model, an id of the Hub.
+/// built-in model, an id of the Hub. A built-in model also has a name that no folder can hide.
 pub fn called(asked: &str) -> Result<ModelRef> {
+    if let Some(name) = asked.strip_prefix(notes::BUILT_IN) {
+        let found = SHIPPED.iter().find(|model| model.name == name);
+        return found.map(ModelRef::Shipped).with_context(|| {
+            let (mean, all) = (say::did_you_mean(name, &shipped()), shipped().join(", "));
+            format!("{asked}: there is no built-in model {name:?}; {mean}they are {all}")
+        });
+    }
     let direct = PathBuf::from(asked);
     // A name has no slash; anything else is a path.
     let is_name = direct.components().count() == 1;
@@ -273,7 +282,10 @@ fn verbs(of: &TaskRow) -> String {
 fn found(asked: &str, hub: &Hub) -> Result<ResolvedModel> {
     let found = match called(asked)? {
         ModelRef::Shipped(model) => ResolvedModel::Shipped(model),
-        ModelRef::Folder(path) => ResolvedModel::folder(path),
+        ModelRef::Folder(path) => {
+            notes::note_folder(asked, &path);
+            ResolvedModel::folder(path)
+        }
         ModelRef::Id(id) => {
             let Snapshot { folder: path, commit } = from_hub(&id, hub, hub.fetch())?;
             return Ok(ResolvedModel::Folder(Folder { path, commit: Some(commit) }));
@@ -538,6 +550,12 @@ mod tests {
         {
             assert!(error.contains(part), "{error}");
         }
+        // A built-in model can be named whatever folders there are.
+        assert!(
+            matches!(called("builtin:digits"), Ok(ModelRef::Shipped(found)) if found.name == "digits")
+        );
+        let error = called("builtin:digit").err().unwrap().to_string();
+        assert!(error.contains("did you mean 'digits'?") && error.contains("en-fr"), "{error}");
         // In a folder that is here, a path was meant.
         assert!(called("src/nothing").is_err());
     }

@@ -9,8 +9,10 @@ use regard_tasks::pipeline::Failure;
 use regard_tasks::reader::TextEncoder;
 use regard_tasks::say;
 use regard_tasks::text::Tokenizer;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Error while processing a text.
 pub enum InputError {
@@ -87,6 +89,15 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
 /// Writes a note to standard error.
 pub fn note(text: &str) {
     say_line(format_args!("regard: note: {text}"));
+}
+
+/// Writes a note to standard error, unless it was written before: a model may be looked for twice.
+pub fn note_once(text: &str) {
+    static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if noted.insert(text.to_string()) {
+        note(text);
+    }
 }
 
 /// Refuses texts that are names of files, because their content was probably meant.

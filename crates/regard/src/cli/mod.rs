@@ -40,7 +40,7 @@ mod verify;
 use anyhow::{Result, anyhow, bail};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
-pub use inputs::command_without;
+pub use inputs::{command_without, note_once};
 use regard_kernels::pool;
 use regard_kernels::simd::Isa;
 use regard_tasks::import::IMPORTERS;

@@ -22,6 +22,7 @@ mod light;
 mod machine;
 mod markup;
 mod messages;
+mod model_names;
 mod outputs;
 mod own_data;
 mod own_eval;

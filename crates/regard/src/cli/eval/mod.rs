@@ -216,7 +216,7 @@ fn job(flags: &Flags) -> Result<Job> {
                      a quantised one, as the run that it was made of: regard eval RUN --model {name}"
                 ),
             })?;
-            (table, given.unwrap_or_else(|| ResolvedModel::folder(folder)))
+            (table, given.unwrap_or_else(|| of_run_folder(folder)))
         }
         (Some(name), given) => {
             check_recipe(name)?;
@@ -232,7 +232,7 @@ fn job(flags: &Flags) -> Result<Job> {
                 // data: it is evaluated with the recipe that it recorded.
                 None => {
                     let of_run = recipe::of_run(&own, &flags.overrides)?;
-                    (of_run.unwrap_or(table), ResolvedModel::folder(own))
+                    (of_run.unwrap_or(table), of_run_folder(own))
                 }
             }
         }
@@ -267,6 +267,12 @@ fn job(flags: &Flags) -> Result<Job> {
     };
     let files = models::stored(&model, &flags.hub)?;
     Ok(Job { recipe, model, files, on, own })
+}
+
+/// The model of a run.
+fn of_run_folder(folder: PathBuf) -> ResolvedModel {
+    models::note_unfinished(&folder);
+    ResolvedModel::folder(folder)
 }
 
 /// Folder of the run to evaluate, if there is one.
