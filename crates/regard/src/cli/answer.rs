@@ -31,7 +31,8 @@ also {\"answers\": […]}.
 
 Models for stories (regard train babi) choose one of their known answers, which need not occur in
 the text, and also print the sentences they attended to. --json prints {answer, score, support:
-[{sentence, text, weight}, …]}, sentences counted from 0.
+[{sentence, text, weight}, …]}, sentences counted from 0. If the answer, or what the question is
+about, is not in the story, a note on stderr says so, and {note} with --json.
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
 --json) is printed, and the exit code is 1.";
@@ -150,6 +151,9 @@ fn about_story(
                 false => error,
             }
         })?;
+        if let Some(why) = &response.note {
+            inputs::note(&format!("{question:?}: {why}"));
+        }
         if global.json {
             return Ok(write_json(out, &response)?);
         }

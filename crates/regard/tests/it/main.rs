@@ -23,6 +23,7 @@ mod machine;
 mod markup;
 mod messages;
 mod model_names;
+mod notes;
 mod outputs;
 mod own_data;
 mod own_eval;

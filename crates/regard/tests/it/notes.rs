@@ -1,0 +1,17 @@
+//! Notes on inputs whose results say nothing: silence, empty texts, a question about nobody.
+
+use crate::program::{json, regard};
+
+#[test]
+fn an_answer_that_is_not_about_the_story_is_noted() {
+    let story = "Mary went to the garden. John took the milk. John went to the hallway.";
+    let ask = |question: &str| regard(&["answer", question, "--context", story]);
+    assert!(!ask("Where is John?").err.contains("note"), "{}", ask("Where is John?").err);
+    let ran = ask("Where is Sandra?");
+    let noted = "\"Where is Sandra?\": \"Sandra\" of the question is not in the story";
+    assert!(ran.code == 0 && ran.err.contains(noted), "{}", ran.err);
+    let said = json(&["answer", "Where is Sandra?", "--context", story, "--json"]);
+    assert!(said["note"].as_str().unwrap().contains("\"Sandra\""), "{said}");
+    let said = json(&["answer", "Where is John?", "--context", story, "--json"]);
+    assert!(said.get("note").is_none(), "{said}");
+}
