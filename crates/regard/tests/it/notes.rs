@@ -1,6 +1,7 @@
 //! Notes on inputs whose results say nothing: silence, empty texts, a question about nobody.
 
-use crate::program::{json, regard};
+use crate::program::{folder, json, regard};
+use regard_tasks::audio::{Sound, wav};
 
 #[test]
 fn an_answer_that_is_not_about_the_story_is_noted() {
@@ -14,4 +15,13 @@ fn an_answer_that_is_not_about_the_story_is_noted() {
     assert!(said["note"].as_str().unwrap().contains("\"Sandra\""), "{said}");
     let said = json(&["answer", "Where is John?", "--context", story, "--json"]);
     assert!(said.get("note").is_none(), "{said}");
+}
+
+#[test]
+fn silence_is_not_taken_for_speech() {
+    let file = folder("notes_silence").join("silence.wav");
+    std::fs::write(&file, wav::encode(&Sound { samples: vec![0.0; 8000], rate: 8000 })).unwrap();
+    let ran = regard(&["recognize", file.to_str().unwrap()]);
+    assert!(ran.code == 0 && ran.err.contains("the recording is silent"), "{}", ran.err);
+    assert!(ran.err.contains("silence.wav: "), "{}", ran.err);
 }
