@@ -1,6 +1,6 @@
 //! Notes on inputs whose results say nothing: silence, empty texts, a question about nobody.
 
-use crate::program::{folder, json, regard};
+use crate::program::{fails, folder, json, piped, regard};
 use regard_tasks::audio::{Sound, wav};
 
 #[test]
@@ -24,4 +24,17 @@ fn silence_is_not_taken_for_speech() {
     let ran = regard(&["recognize", file.to_str().unwrap()]);
     assert!(ran.code == 0 && ran.err.contains("the recording is silent"), "{}", ran.err);
     assert!(ran.err.contains("silence.wav: "), "{}", ran.err);
+}
+
+#[test]
+fn an_empty_text_has_no_embedding() {
+    let embed = ["embed", "--model", "wiki-bert", "--json"];
+    fails(&[&embed[..], &[""]].concat(), &["text 1: got an empty text, without tokens; need words to embed"]);
+    let ran = piped(&embed, b"one\n\n \ntwo\n");
+    assert_eq!(ran.status.code(), Some(1));
+    let out = String::from_utf8(ran.stdout).unwrap();
+    let keys = out.lines().map(|line| line.split('"').nth(1).unwrap()).collect::<Vec<_>>();
+    assert_eq!(keys, ["embedding", "error", "error", "embedding"], "lines stay in their places");
+    let err = String::from_utf8(ran.stderr).unwrap();
+    assert!(err.contains("line 2: got an empty text") && err.contains("line 3"), "{err}");
 }

@@ -33,8 +33,8 @@ Any text model is accepted; a note tells if it was not trained for embeddings.
 after either), or `glove-subset`. Word models can be initialised with the same vectors: recipe key
 vocabulary.vectors, as in sst2-words-glove.
 
-If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
---json) is printed, and the exit code is 1.";
+If a line of standard input fails, or is empty, the error goes to stderr, an empty line (or
+{\"error\": …} with --json) is printed in its place, and the exit code is 1.";
 
 /// Compute embeddings of texts, or look up word vectors
 #[derive(Args)]
