@@ -175,13 +175,10 @@ fn row(task: &str) -> &'static TaskRow {
     pipeline::task(task).expect("every pipeline and every model that ships is of a task")
 }
 
-/// Tasks that need a model that was trained for embeddings. Others can be given, but are no default.
-const FOR_EMBEDDINGS: [&str; 2] = ["embed", "search"];
-
 /// The built-in model that a task uses without `--model`.
 fn default_model(row: &TaskRow) -> Option<&'static BuiltInModel> {
     let first = SHIPPED.iter().find(|model| model.task == row.models);
-    first.filter(|_| !FOR_EMBEDDINGS.contains(&row.name))
+    first.filter(|_| !row.is_for_embeddings)
 }
 
 /// Name of the built-in model that a task uses without `--model`.
@@ -232,9 +229,7 @@ fn lacks(row: &TaskRow) -> String {
     let recipe = row.recipe;
     match (row.hub, own) {
         // No recipe trains a model for embeddings.
-        (id, _) if !id.is_empty() && FOR_EMBEDDINGS.contains(&row.name) => {
-            format!("{need}. {download}")
-        }
+        (id, _) if !id.is_empty() && row.is_for_embeddings => format!("{need}. {download}"),
         ("", Some(own)) => format!(
             "{need}. Type: {own} --out runs/mine, and then: {command} --model runs/mine; or train \
              by a recipe: `regard train {recipe}`"
