@@ -5,6 +5,7 @@ mod attend;
 mod bombs;
 mod by_name;
 mod checkpoints;
+mod compare_images;
 mod compare_runs;
 mod data;
 mod details;

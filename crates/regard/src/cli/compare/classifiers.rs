@@ -23,7 +23,7 @@ const KEPT: usize = 100;
 struct Prediction {
     label: String,
     predicted: Option<String>,
-    /// Hash of its text, or of its name.
+    /// Hash of its text; of an image, hash of the path of its file, or of its pixels in an IDX file.
     input: String,
     /// Its text, or its name; only if it is wrong.
     text: Option<String>,
