@@ -187,7 +187,22 @@ pub fn set_columns(flags: &Flags, recipe: &mut Table) -> Result<()> {
     }
     let mut request = Request::new(task);
     flags.columns.apply(&mut request);
+    let chosen = flags.columns.given().first().copied();
+    if let (Some(flag), Some(set)) = (chosen, flags.data.first())
+        && !Path::new(set).exists()
+        && !set.contains(['/', '\\', '.'])
+    {
+        bail!(
+            "{flag}: --data {} is a data set, whose columns are known: leave it out",
+            quoted(set)
+        );
+    }
     if let Some(data) = recipe.get_mut("data").and_then(|data| data.as_table_mut()) {
+        // Columns are those of a file, and not of the data set that the model was trained on.
+        if chosen.is_some() {
+            data.insert("set".into(), regard_tasks::own::FILES.into());
+            ["held_out", "test_per_mille"].iter().for_each(|key| drop(data.remove(*key)));
+        }
         let columns = [("text", request.columns.text), ("label", request.columns.label)];
         for (key, value) in columns {
             if let Some(value) = value {
