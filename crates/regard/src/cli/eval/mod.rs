@@ -73,7 +73,7 @@ Files for --data of other models:
                   two parallel files; columns called fr and en are those of the model's languages
   summarize       .tsv, .csv or .jsonl with a text and its summary (--source, --target)
   point           lines such as `0.1 0.2 0.9 0.1 0.5 0.7 output 1 2 3 1`
-  recognize       one line per recording: path of the WAV file, tab, transcript
+  recognize       .tsv, .csv or .jsonl with the path of a WAV file and its transcript (--text)
 Every row is evaluated; the first one may be a header, unless --no-header is given. The columns that
 are read are printed. In the test part of a data set, texts that occur in a classifier's training
 set are left out and their number is printed.

@@ -48,7 +48,7 @@ pub fn record(flags: &Flags, run: Option<&Path>) -> Result<Option<TrainedImport>
 
 /// Tasks whose examples are the rows of a table for any model. Those of a classifier are read by
 /// its recipe, which has keys for the columns.
-const OF_TABLES: [&str; 4] = ["translate", "summarize", "rerank", "answer"];
+const OF_TABLES: [&str; 5] = ["translate", "summarize", "rerank", "answer", "recognize"];
 
 /// Returns what is known about the files of a model that was not trained on imported ones, if
 /// --data names tables of its task.
