@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_models::checkpoint;
 use regard_tasks::import::texts::is_table_name;
-use regard_tasks::quantize::{self, Measure, Quality, Quantized, Sample};
+use regard_tasks::quantize::{self, Measure, Quality, Quantized, References, Sample};
 use regard_tasks::say::many;
 use serde::Serialize;
 use std::io::Write;
@@ -157,6 +157,13 @@ fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) 
         Measure::Cosine => {
             writeln!(out, "cosine of text vectors {after:.5} (bound {:.5})", 1.0 - bound)?;
         }
+        // The original would have BLEU 100, which says nothing about its quality.
+        Measure::Bleu if made.quality.references == Some(References::Original) => writeln!(
+            out,
+            "BLEU {after:.2} against the translations of the original model itself, because there \
+             are no others (bound {:.2})",
+            before - bound
+        )?,
         Measure::Bleu => {
             writeln!(out, "BLEU {before:.2} → {after:.2} ({:+.2}, bound −{bound})", -loss)?;
         }

@@ -69,10 +69,27 @@ fn a_translator_is_measured_on_your_pairs() {
         (&said["quality"]["measure"], &said["quality"]["texts"]),
         (&"bleu".into(), &2.into())
     );
+    assert_eq!(said["quality"]["references"], "data", "{said}");
     assert!(said["int8"].as_u64().unwrap() > 0 && said["int4"] == 0, "{said}");
     let model = out.to_str().unwrap();
     let said = regard(&["translate", "They are watching.", "--model", model]);
     assert_eq!((said.code, said.out.lines().next()), (0, Some("Ils regardent.")));
+}
+
+/// Without translations, BLEU says how much the translations change, and not how good they are.
+#[test]
+fn own_translations_are_no_references() {
+    let home = folder("quantize-own-references");
+    let sources = home.join("sources.txt");
+    std::fs::write(&sources, "They are watching.\nI am here.\n").unwrap();
+    let data = ["--data", sources.to_str().unwrap()];
+    let said = quantize("en-fr-bahdanau", "int8", &home.join("json"), &data);
+    assert_eq!(said["quality"]["references"], "original", "{said}");
+    let out = home.join("text");
+    let args = ["quantize", "en-fr-bahdanau", "--to", "int8", "--out", out.to_str().unwrap()];
+    let ran = regard(&[&args[..], &data].concat());
+    let told = "against the translations of the original model itself";
+    assert!(ran.out.contains(told) && !ran.out.contains("100.00 →"), "{}{}", ran.out, ran.err);
 }
 
 /// Matrices keep a higher precision until the bound holds, and are named.
