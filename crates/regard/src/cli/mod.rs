@@ -36,6 +36,7 @@ mod train;
 mod translate;
 mod variants;
 mod verify;
+mod whole_files;
 
 use anyhow::{Result, anyhow, bail};
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -4,15 +4,14 @@
 
 use super::{Flags, Part};
 use crate::cli::inputs::note;
-use crate::cli::say::{quoted, say};
+use crate::cli::say::quoted;
+use crate::cli::whole_files::{self, ScratchFolder};
 use crate::models::ResolvedModel;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use regard_tasks::data;
 use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::import::texts::is_table_name;
-use regard_tasks::import::{
-    self, Import, Places, Purpose, Request, SeenExamples, Severity, TrainedImport,
-};
+use regard_tasks::import::{Import, Places, Purpose, Request, SeenExamples, TrainedImport};
 use regard_tasks::recipe::Table;
 use regard_tasks::say::{count, many};
 use regard_tasks::train;
@@ -102,30 +101,11 @@ pub fn read(flags: &Flags, trained: TrainedImport) -> Result<OwnExamples> {
         Part::Test => data::Part::Test,
     });
     request.purpose = Purpose::Evaluate(trained.clone());
-    let (import, findings) = import::read(&request).context("--data")?;
-    if let Some(import) = &import {
-        import.summary.iter().for_each(say);
-    }
-    let told = findings.text();
-    if !told.is_empty() {
-        say(told.trim_end());
-    }
-    if !findings.has_errors() && import.as_ref().is_none_or(|import| import.parts[2] == 0) {
-        bail!("--data {}: no example is left to evaluate", flags.data.join(", "));
-    }
-    let Some(import) = import else {
-        let mut errors = findings.list().iter().filter(|each| each.severity == Severity::Error);
-        let skip = match errors.all(|each| each.is_row) {
-            true => "; --skip-bad leaves such rows out",
-            false => "",
-        };
-        let count = many(findings.count(Severity::Error), "problem");
-        bail!("{count} in the data, nothing was evaluated{skip}");
-    };
+    let import = whole_files::read(&request, "evaluated")?;
     let folder = ScratchFolder::new()?;
-    import.write(&folder.0)?;
-    note_seen(&trained, &import, &request, &folder.0);
-    let (on, keys) = import.evaluation(&folder.0);
+    import.write(folder.path())?;
+    note_seen(&trained, &import, &request, folder.path());
+    let (on, keys) = import.evaluation(folder.path());
     let sides = import.column("source").zip(import.column("target")).map(<[String; 2]>::from);
     let [_, places] = import.places;
     let shown = flags.data.join(", ");
@@ -221,32 +201,4 @@ pub fn set_columns(flags: &Flags, recipe: &mut Table) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// A folder that is removed at the end.
-struct ScratchFolder(PathBuf);
-
-impl ScratchFolder {
-    fn new() -> Result<ScratchFolder> {
-        let mut builder = std::fs::DirBuilder::new();
-        // The examples are the user's.
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        let place = std::env::temp_dir();
-        for number in 0..1000 {
-            let folder = place.join(format!("regard-eval-{}-{number}", std::process::id()));
-            match builder.create(&folder) {
-                Ok(()) => return Ok(ScratchFolder(folder)),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(|| folder.display().to_string()),
-            }
-        }
-        bail!("{}: holds too many folders regard-eval-…; remove them", place.display())
-    }
-}
-
-impl Drop for ScratchFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
