@@ -7,6 +7,7 @@ mod own;
 mod translation;
 
 pub use of_run::of_run;
+pub use own::languages_of_model;
 
 use super::columns::ColumnFlags;
 use super::inputs::note;

@@ -75,15 +75,20 @@ fn has_end(path: &Path, wanted: &str) -> bool {
 fn languages(recipe: &Table, model: &ResolvedModel) -> Option<[String; 2]> {
     let data = recipe.get("data");
     let of_recipe = |key: &str| Some(data?.get(key)?.as_str()?.to_string());
-    let known = |[source, target]: [Option<String>; 2]| Some([source?, target?]);
-    let full = |both: &[String; 2]| both.iter().all(|each| !each.is_empty());
-    known(["source", "target"].map(of_recipe)).filter(full).or_else(|| {
-        const MOST: u64 = 1 << 20;
-        let bytes = train::files(model.files()).ok()?.read("tokenizer_config.json", MOST).ok()?;
-        let config: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-        let of_config = |key: &str| config.get(key)?.as_str().map(str::to_string);
-        known(["source_lang", "target_lang"].map(of_config)).filter(full)
-    })
+    both_known(["source", "target"].map(of_recipe)).or_else(|| languages_of_model(model))
+}
+
+/// Languages that a model translates between, as its tokenizer says.
+pub fn languages_of_model(model: &ResolvedModel) -> Option<[String; 2]> {
+    const MOST: u64 = 1 << 20;
+    let bytes = train::files(model.files()).ok()?.read("tokenizer_config.json", MOST).ok()?;
+    let config: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    let of_config = |key: &str| config.get(key)?.as_str().map(str::to_string);
+    both_known(["source_lang", "target_lang"].map(of_config))
+}
+
+fn both_known([source, target]: [Option<String>; 2]) -> Option<[String; 2]> {
+    Some([source?, target?]).filter(|both| both.iter().all(|each| !each.is_empty()))
 }
 
 /// Reads and checks the files, and says what was read.
