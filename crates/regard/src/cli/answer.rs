@@ -54,10 +54,10 @@ pub struct Flags {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Number of answers per question, the most probable first
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = inputs::at_least_one)]
     top_k: usize,
     /// Maximum number of tokens of an answer
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = inputs::at_least_one)]
     max_answer_len: usize,
     /// Window size in tokens, including the question
     #[arg(long, value_name = "N", default_value_t = 384)]
@@ -106,8 +106,8 @@ fn about_text(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     let asking = Asking {
-        top_k: flags.top_k.max(1),
-        max_answer_len: flags.max_answer_len.max(1),
+        top_k: flags.top_k,
+        max_answer_len: flags.max_answer_len,
         max_seq_len: flags.max_seq_len,
         doc_stride: flags.doc_stride,
         handle_impossible_answer: flags.handle_impossible_answer,
@@ -139,7 +139,7 @@ fn about_story(
     global: &Global,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
-    let parameters = answer_story::Parameters { top_k: flags.top_k.max(1) };
+    let parameters = answer_story::Parameters { top_k: flags.top_k };
     let source = source(flags);
     inputs::each(&source, global.json, out, &mut |question, out| {
         let inputs = Inputs { question: question.to_string(), context: story.to_string() };

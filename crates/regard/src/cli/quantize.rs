@@ -50,7 +50,7 @@ pub struct Flags {
     data: Option<PathBuf>,
     /// Largest accepted loss: relative increase of perplexity (int8 0.005, int4 0.06), 1 − cosine
     /// (0.001, 0.02), or points of BLEU (0.3, 1)
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     max_loss: Option<f64>,
     #[command(flatten)]
     columns: ColumnFlags,

@@ -25,6 +25,7 @@ mod markup;
 mod messages;
 mod model_names;
 mod notes;
+mod odd_inputs;
 mod outputs;
 mod own_data;
 mod own_eval;

@@ -50,7 +50,7 @@ pub struct Flags {
     words: Vec<String>,
     /// Print the N nearest neighbours of each of --words, or the N best answers to --analogy
     /// [default with --analogy: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = inputs::at_least_one)]
     nearest: Option<usize>,
     /// Solve an analogy: A is to B as C is to …
     #[arg(long, num_args = 3, value_names = ["A", "B", "C"])]
