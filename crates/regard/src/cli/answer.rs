@@ -1,10 +1,11 @@
 //! `regard answer`: extractive question answering, and answers about stories (bAbI).
 
+use super::binary::read_text;
 use super::texts::TextSource;
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use regard_tasks::Error;
 use regard_tasks::answer::{Answer, Answerer, Asking, Inputs};
@@ -78,9 +79,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             inputs::not_files_but(std::slice::from_ref(text), "--file")?;
             text.clone()
         }
-        (_, Some(path)) => {
-            std::fs::read_to_string(path).with_context(|| path.display().to_string())?
-        }
+        (_, Some(path)) => read_text(path)?,
         _ => bail!("--context or --file: need the text to answer from"),
     };
     match models::answering(flags.model.as_deref(), &flags.hub)? {

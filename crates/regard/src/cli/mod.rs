@@ -3,6 +3,7 @@
 mod answer;
 mod attend;
 mod bench;
+mod binary;
 mod classify;
 mod columns;
 mod compare;

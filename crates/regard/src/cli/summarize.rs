@@ -1,5 +1,6 @@
 //! `regard summarize`: abstractive summaries.
 
+use super::binary::read_text;
 use super::tables::{not_rows, refuse_tables};
 use super::texts::TableFlags;
 use super::{Global, Outcome, inputs, write_json};
@@ -111,7 +112,7 @@ fn texts(flags: &Flags) -> Result<Vec<String>> {
             Ok(rows.into_iter().map(|row| row.text).collect())
         }
         Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let text = read_text(path)?;
             not_rows(&text, Some(path), flags.model.as_deref())?;
             Ok(vec![text])
         }

@@ -1,6 +1,7 @@
 //! Texts that a verb processes one after the other: the lines of standard input or of a file, or
 //! the text columns of a table. The flags are the same for every verb.
 
+use super::binary::refuse_binary;
 use super::inputs::{self, command_without, note};
 use super::say::quoted;
 use super::tables::refuse_tables;
@@ -18,6 +19,8 @@ use regard_tasks::say;
 use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
 
+/// Name of standard input in messages.
+pub(super) const STANDARD_INPUT: &str = "standard input";
 /// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
 pub(super) const BUFFER: usize = 1 << 16;
 /// Heading of these flags in `--help`.
@@ -90,11 +93,11 @@ impl TableFlags {
             keep_empty: true,
         };
         let found = match file == Path::new("-") {
-            true => FileTexts::read(stdin().lock(), "standard input", &choice)?,
+            true => FileTexts::read(stdin().lock(), STANDARD_INPUT, &choice)?,
             false => FileTexts::open(file, &choice)?,
         };
         if let Some(column) = &found.column {
-            let file = if file == Path::new("-") { Path::new("standard input") } else { file };
+            let file = if file == Path::new("-") { Path::new(STANDARD_INPUT) } else { file };
             let header = if found.has_header { "" } else { ", no header" };
             note(&format!(
                 "{}: text: column {}{header}; {}",
@@ -187,11 +190,12 @@ impl TextSource<'_> {
         }
         let (reader, name): (Box<dyn Read>, &Path) = match file {
             Some(path) if path != Path::new("-") => (open(path)?, path),
-            _ => (Box::new(stdin().lock()), Path::new("standard input")),
+            _ => (Box::new(stdin().lock()), Path::new(STANDARD_INPUT)),
         };
         let mut reader = BufReader::with_capacity(BUFFER, reader);
+        let first = reader.fill_buf().map_err(Error::io(name))?;
+        refuse_binary(first, name)?;
         if !lines {
-            let first = reader.fill_buf().map_err(Error::io(name))?;
             let known = trained_reading(self.model).unwrap_or_else(|error| {
                 note(&error.to_string());
                 None

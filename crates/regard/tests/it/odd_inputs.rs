@@ -1,6 +1,14 @@
 //! Odd inputs that a new user tries: each is an error or a note that says what was found.
 
-use crate::program::{fails, piped};
+use crate::program::{Ran, command, fails, finish, folder, piped};
+use std::fs;
+use std::path::Path;
+
+fn at(here: &Path, args: &[&str]) -> Ran {
+    let mut command = command(args);
+    command.current_dir(here).stdin(std::process::Stdio::null());
+    finish(command)
+}
 
 #[test]
 fn numbers_out_of_range_are_named() {
@@ -26,4 +34,38 @@ fn a_text_without_context_has_no_perplexity() {
     let lines = String::from_utf8(ran.stdout).unwrap();
     let lines: Vec<bool> = lines.lines().map(str::is_empty).collect();
     assert_eq!(lines, [false, true, false]);
+}
+
+#[test]
+fn images_and_other_files_are_not_read_as_texts() {
+    let here = folder("odd_binary");
+    let put = |name: &str, bytes: &[u8]| fs::write(here.join(name), bytes).unwrap();
+    put("a.png", b"\x89PNG\r\n\x1a\n\0\0\n\0");
+    put("a.wav", b"RIFF\x24\0\0\0WAVEfmt \n");
+    put("a.docx", b"PK\x03\x04\n\n");
+    put("a.txt", b"\xff\xfeh\0i\0\n\0");
+    for (name, told) in [
+        (
+            "a.png",
+            "a.png: is an image, need a text in UTF-8; to classify it: regard classify --image a.png",
+        ),
+        (
+            "a.wav",
+            "a.wav: is a recording, need a text in UTF-8; to transcribe it: regard recognize a.wav",
+        ),
+        ("a.docx", "a.docx: is a zip archive, perhaps a spreadsheet or a document"),
+        ("a.txt", "iconv -f UTF-16 -t UTF-8 a.txt > NEW"),
+    ] {
+        for verb in [&["classify"][..], &["tag"], &["score"], &["answer", "Who?"]] {
+            let ran = at(&here, &[verb, &["--file", name]].concat());
+            assert_eq!(ran.code, 2, "{verb:?} {name}: {}{}", ran.out, ran.err);
+            assert!(ran.err.contains(told) && ran.out.is_empty(), "{verb:?}: {}", ran.err);
+        }
+    }
+    let ran = piped(&["translate"], b"\x89PNG\r\n\x1a\n\0\0\n\0");
+    let err = String::from_utf8(ran.stderr).unwrap();
+    assert!(err.contains("is an image") && err.contains("--image FILE"), "{err}");
+    put("latin.txt", b"caf\xe9\n");
+    let ran = at(&here, &["answer", "Who?", "--file", "latin.txt"]);
+    assert!(ran.code == 2 && ran.err.contains("latin.txt: line 1: not UTF-8"), "{}", ran.err);
 }
