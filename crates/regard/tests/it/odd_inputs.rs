@@ -69,3 +69,15 @@ fn images_and_other_files_are_not_read_as_texts() {
     let ran = at(&here, &["answer", "Who?", "--file", "latin.txt"]);
     assert!(ran.code == 2 && ran.err.contains("latin.txt: line 1: not UTF-8"), "{}", ran.err);
 }
+
+#[test]
+fn the_name_of_a_missing_file_is_noted() {
+    let here = folder("odd_missing");
+    let told = "there is no file \"reviews.csv\"; its name is taken as the text itself";
+    for verb in [&["classify"][..], &["tag"], &["translate"], &["score"]] {
+        let ran = at(&here, &[verb, &["reviews.csv"]].concat());
+        assert!(ran.code == 0 && ran.err.contains(told), "{verb:?}: {}", ran.err);
+    }
+    let ran = at(&here, &["answer", "Where is John?", "--context", "story.txt"]);
+    assert!(ran.err.contains("there is no file \"story.txt\""), "{}", ran.err);
+}
