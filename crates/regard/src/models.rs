@@ -421,6 +421,21 @@ pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result
     write(to, &files, &config, &weights, precision)
 }
 
+/// Checks that a model can be written to a folder.
+///
+/// # Errors
+/// If it is a file, or holds a model.
+pub fn check_out(folder: &Path) -> Result<()> {
+    let shown = folder.display();
+    if folder.is_file() {
+        bail!("--out: {shown} is a file, need a folder");
+    }
+    if folder.join(checkpoint::CONFIG).exists() {
+        bail!("--out: {shown} already holds a model");
+    }
+    Ok(())
+}
+
 /// Writes configuration and weights to a folder, with copies of the other files of a model.
 pub fn write(
     to: &Path,

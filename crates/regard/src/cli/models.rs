@@ -99,9 +99,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                     quoted(folder.display())
                 );
             }
-            if folder.join(checkpoint::CONFIG).exists() {
-                bail!("--out: {} already holds a model", folder.display());
-            }
+            models::check_out(&folder)?;
             let precision = match precision {
                 Stored::Single => Precision::Single,
                 Stored::Half => Precision::Half,

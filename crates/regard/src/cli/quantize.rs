@@ -10,7 +10,6 @@ use crate::models;
 use crate::show::bytes;
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_models::checkpoint;
 use regard_tasks::quantize::{self, Measure, Quality, Quantized, References, Sample};
 use regard_tasks::say::many;
 use serde::Serialize;
@@ -78,9 +77,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if flags.hub.storage.is_some() {
         bail!("--storage: quantize has --to {}", flags.to.bits().name());
     }
-    if flags.out.join(checkpoint::CONFIG).exists() {
-        bail!("--out: {} already holds a model", flags.out.display());
-    }
+    models::check_out(&flags.out)?;
     if flags.max_loss.is_some_and(|x| !(x.is_finite() && x >= 0.0)) {
         bail!("--max-loss: need a number of at least 0");
     }

@@ -81,3 +81,18 @@ fn the_name_of_a_missing_file_is_noted() {
     let ran = at(&here, &["answer", "Where is John?", "--context", "story.txt"]);
     assert!(ran.err.contains("there is no file \"story.txt\""), "{}", ran.err);
 }
+
+#[test]
+fn a_model_is_not_written_over_a_file() {
+    let here = folder("odd_out");
+    fs::write(here.join("notes.txt"), "mine").unwrap();
+    let told = "--out: notes.txt is a file, need a folder";
+    for args in [
+        &["models", "export", "hull", "--out", "notes.txt"][..],
+        &["quantize", "en-fr-bahdanau", "--to", "int8", "--out", "notes.txt"],
+    ] {
+        let ran = at(&here, args);
+        assert!(ran.code == 2 && ran.err.contains(told), "{args:?}: {}", ran.err);
+    }
+    assert_eq!(fs::read_to_string(here.join("notes.txt")).unwrap(), "mine");
+}
