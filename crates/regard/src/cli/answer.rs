@@ -2,7 +2,7 @@
 
 use super::binary::read_text;
 use super::texts::TextSource;
-use super::{Global, Outcome, inputs, write_json};
+use super::{Global, Outcome, file_names, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::{Result, bail};
@@ -76,7 +76,7 @@ pub struct Flags {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let context = match (&flags.context, &flags.file) {
         (Some(text), _) => {
-            inputs::not_files_but(std::slice::from_ref(text), "--file")?;
+            file_names::not_files_but(std::slice::from_ref(text), "--file")?;
             text.clone()
         }
         (_, Some(path)) => read_text(path)?,

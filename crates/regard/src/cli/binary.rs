@@ -1,7 +1,7 @@
 //! Files that are no texts, by their first bytes: their lines would be taken for texts.
 
+use super::inputs::{STANDARD_INPUT, standard_input};
 use super::say::quoted;
-use super::texts::{STANDARD_INPUT, standard_input};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 

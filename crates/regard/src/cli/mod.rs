@@ -12,6 +12,7 @@ mod data;
 mod doctor;
 mod embed;
 mod eval;
+mod file_names;
 mod fill;
 mod generate;
 mod inputs;

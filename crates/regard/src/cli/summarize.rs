@@ -3,7 +3,7 @@
 use super::binary::read_text;
 use super::tables::{not_rows, refuse_tables};
 use super::texts::TableFlags;
-use super::{Global, Outcome, inputs, write_json};
+use super::{Global, Outcome, file_names, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
@@ -67,7 +67,7 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     refuse_tables(&flags.text, flags.model.as_deref())?;
-    inputs::not_files_but(&flags.text, "--file")?;
+    file_names::not_files_but(&flags.text, "--file")?;
     let summarizer: Summarizer = models::open(flags.model.as_deref(), &flags.hub)?;
     let texts = texts(&flags)?;
     if let Some(at) = texts.iter().position(|text| text.trim().is_empty()) {

@@ -2,7 +2,8 @@
 //! the text columns of a table. The flags are the same for every verb.
 
 use super::binary::refuse_binary;
-use super::inputs::{self, command_without, note};
+use super::file_names;
+use super::inputs::{STANDARD_INPUT, command_without, note, standard_input};
 use super::say::quoted;
 use super::tables::refuse_tables;
 use crate::models;
@@ -19,8 +20,6 @@ use regard_tasks::say;
 use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
 
-/// Name of standard input in messages.
-pub(super) const STANDARD_INPUT: &str = "standard input";
 /// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
 pub(super) const BUFFER: usize = 1 << 16;
 /// Heading of these flags in `--help`.
@@ -156,12 +155,12 @@ impl TextSource<'_> {
     /// # Errors
     /// If there are texts and a file, or if a text is the name of a file.
     pub fn check(&self) -> Result<()> {
-        let Some(flags) = self.file else { return inputs::not_files(self.given) };
+        let Some(flags) = self.file else { return file_names::not_files(self.given) };
         match (&flags.file, self.given) {
             (_, []) => Ok(()),
             (None, given) => {
                 refuse_tables(given, self.model)?;
-                inputs::not_files(given)
+                file_names::not_files(given)
             }
             (Some(file), [text, ..]) => bail!(
                 "got the text {:?} and --file {}; need one of them",
@@ -237,14 +236,6 @@ impl TextSource<'_> {
              is a text: {command} --lines{from}"
         )
     }
-}
-
-/// File that standard input is, where the system tells it.
-pub(super) fn standard_input() -> Option<PathBuf> {
-    let path = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.is_file())?;
-    let here = std::env::current_dir().ok();
-    let inside = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
-    Some(inside.unwrap_or(path))
 }
 
 /// Opens a file of lines; one whose name ends in `.gz` is decompressed.
