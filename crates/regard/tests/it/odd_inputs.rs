@@ -26,6 +26,13 @@ fn numbers_out_of_range_are_named() {
 }
 
 #[test]
+fn settings_that_fail_leave_no_half_line() {
+    let ran = at(Path::new("."), &["generate", "ROMEO", "--max-length", "1"]);
+    assert!(ran.code == 2 && ran.err.contains("max_length"), "{}", ran.err);
+    assert_eq!(ran.out, "");
+}
+
+#[test]
 fn a_text_without_context_has_no_perplexity() {
     fails(&["score", ""], &["text 1: got 0 tokens, need at least two"]);
     fails(&["score", "a"], &["text 1: got 1 token, need at least two"]);
