@@ -95,13 +95,13 @@ fn a_classifier_reads_the_columns_that_are_chosen() {
 #[test]
 fn a_built_in_classifier_reads_the_columns_that_are_chosen() {
     let file = folder("eval_tables_built_in").join("mine.csv");
-    let rows = "id,review,kind\n1,The food was great,reviews\n2,Dear all,email\n";
+    let rows = "id,review,kind\n1,Great food,reviews\n2,Dear all,email\n3,I love it,reviews\n";
     fs::write(&file, rows).unwrap();
     let args = ["eval", "--model", "genre", "--data", file.to_str().unwrap()];
     let columns = [&args[..], &["--text", "review", "--label", "kind"]].concat();
     let ran = finish(command(&columns));
     assert!(ran.code == 0 && ran.err.contains("text: column 'review'"), "{}", ran.err);
-    assert_eq!(json(&[&columns[..], &["--json"]].concat())["asked"], 2);
+    assert_eq!(json(&[&columns[..], &["--json"]].concat())["asked"], 3);
     // As the message without the flags proposes.
     fails(&args, &["--text review --label kind"]);
     let set = ["eval", "--model", "genre", "--data", "ud-english-ewt-genres", "--text", "review"];

@@ -29,7 +29,10 @@ fn silence_is_not_taken_for_speech() {
 #[test]
 fn an_empty_text_has_no_embedding() {
     let embed = ["embed", "--model", "wiki-bert", "--json"];
-    fails(&[&embed[..], &[""]].concat(), &["text 1: got an empty text, without tokens; need words to embed"]);
+    fails(
+        &[&embed[..], &[""]].concat(),
+        &["text 1: got an empty text, without tokens; need words to embed"],
+    );
     let ran = piped(&embed, b"one\n\n \ntwo\n");
     assert_eq!(ran.status.code(), Some(1));
     let out = String::from_utf8(ran.stdout).unwrap();

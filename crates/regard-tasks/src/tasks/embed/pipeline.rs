@@ -94,7 +94,9 @@ impl Pipeline for Embedder {
         let one = |text: &String| {
             // The vector of no words would be that of the special tokens, which means nothing.
             if text.trim().is_empty() {
-                return Err(Error::invalid("got an empty text, without tokens; need words to embed"));
+                return Err(Error::invalid(
+                    "got an empty text, without tokens; need words to embed",
+                ));
             }
             let embedding = self.0.embed(&[text], pooling, normalize)?.remove(0);
             Ok(Response { embedding })
