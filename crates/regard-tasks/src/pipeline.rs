@@ -101,6 +101,9 @@ pub struct TaskRow {
     pub recipe: &'static str,
     /// Id of a Hugging Face Hub model for the task; empty if none is known to load.
     pub hub: &'static str,
+    /// Whether its models should be trained for embeddings. Other models of texts can be given, but
+    /// none of them is a default, and no recipe trains one for embeddings.
+    pub is_for_embeddings: bool,
     /// Returns the JSON schema of a request.
     pub request: fn() -> Schema,
     /// Returns the JSON schema of a response.
@@ -131,7 +134,23 @@ impl TaskRow {
             || generator().into_root_schema_for::<TaskRequest<P::Inputs, P::Parameters>>();
         let response = || generator().into_root_schema_for::<P::Response>();
         let open = |files| Ok(Box::new(Typed(P::open(files)?)) as Box<dyn Opened>);
-        TaskRow { name: P::TASK, verb, does, models, recipe, hub, request, response, open }
+        TaskRow {
+            name: P::TASK,
+            verb,
+            does,
+            models,
+            recipe,
+            hub,
+            is_for_embeddings: false,
+            request,
+            response,
+            open,
+        }
+    }
+
+    /// Sets that its models should be trained for embeddings.
+    pub const fn for_embeddings(self) -> TaskRow {
+        TaskRow { is_for_embeddings: true, ..self }
     }
 }
 

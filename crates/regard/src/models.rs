@@ -1,8 +1,10 @@
 //! Resolution of `--model`: a folder, a name in `runs/` or `models/`, a built-in model, or an id of
 //! the Hugging Face Hub.
 
+mod notes;
 mod shipped;
 
+pub use notes::note_unfinished;
 pub use shipped::{BuiltInModel, SHIPPED};
 
 use crate::cli::command_without;
@@ -90,8 +92,15 @@ pub struct Folder {
 }
 
 /// Resolves a value of `--model`, in this order: a folder, a name in `runs/` or `models/`, a
-/// built-in model, an id of the Hub.
+/// built-in model, an id of the Hub. A built-in model also has a name that no folder can hide.
 pub fn called(asked: &str) -> Result<ModelRef> {
+    if let Some(name) = asked.strip_prefix(notes::BUILT_IN) {
+        let found = SHIPPED.iter().find(|model| model.name == name);
+        return found.map(ModelRef::Shipped).with_context(|| {
+            let (mean, all) = (say::did_you_mean(name, &shipped()), shipped().join(", "));
+            format!("{asked}: there is no built-in model {name:?}; {mean}they are {all}")
+        });
+    }
     let direct = PathBuf::from(asked);
     // A name has no slash; anything else is a path.
     let is_name = direct.components().count() == 1;
@@ -166,13 +175,10 @@ fn row(task: &str) -> &'static TaskRow {
     pipeline::task(task).expect("every pipeline and every model that ships is of a task")
 }
 
-/// Tasks that need a model that was trained for embeddings. Others can be given, but are no default.
-const FOR_EMBEDDINGS: [&str; 2] = ["embed", "search"];
-
 /// The built-in model that a task uses without `--model`.
 fn default_model(row: &TaskRow) -> Option<&'static BuiltInModel> {
     let first = SHIPPED.iter().find(|model| model.task == row.models);
-    first.filter(|_| !FOR_EMBEDDINGS.contains(&row.name))
+    first.filter(|_| !row.is_for_embeddings)
 }
 
 /// Name of the built-in model that a task uses without `--model`.
@@ -223,9 +229,7 @@ fn lacks(row: &TaskRow) -> String {
     let recipe = row.recipe;
     match (row.hub, own) {
         // No recipe trains a model for embeddings.
-        (id, _) if !id.is_empty() && FOR_EMBEDDINGS.contains(&row.name) => {
-            format!("{need}. {download}")
-        }
+        (id, _) if !id.is_empty() && row.is_for_embeddings => format!("{need}. {download}"),
         ("", Some(own)) => format!(
             "{need}. Type: {own} --out runs/mine, and then: {command} --model runs/mine; or train \
              by a recipe: `regard train {recipe}`"
@@ -273,7 +277,10 @@ fn verbs(of: &TaskRow) -> String {
 fn found(asked: &str, hub: &Hub) -> Result<ResolvedModel> {
     let found = match called(asked)? {
         ModelRef::Shipped(model) => ResolvedModel::Shipped(model),
-        ModelRef::Folder(path) => ResolvedModel::folder(path),
+        ModelRef::Folder(path) => {
+            notes::note_folder(asked, &path);
+            ResolvedModel::folder(path)
+        }
         ModelRef::Id(id) => {
             let Snapshot { folder: path, commit } = from_hub(&id, hub, hub.fetch())?;
             return Ok(ResolvedModel::Folder(Folder { path, commit: Some(commit) }));
@@ -414,6 +421,21 @@ pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result
     write(to, &files, &config, &weights, precision)
 }
 
+/// Checks that a model can be written to a folder.
+///
+/// # Errors
+/// If it is a file, or holds a model.
+pub fn check_out(folder: &Path) -> Result<()> {
+    let shown = folder.display();
+    if folder.is_file() {
+        bail!("--out: {shown} is a file, need a folder");
+    }
+    if folder.join(checkpoint::CONFIG).exists() {
+        bail!("--out: {shown} already holds a model");
+    }
+    Ok(())
+}
+
 /// Writes configuration and weights to a folder, with copies of the other files of a model.
 pub fn write(
     to: &Path,
@@ -538,6 +560,12 @@ mod tests {
         {
             assert!(error.contains(part), "{error}");
         }
+        // A built-in model can be named whatever folders there are.
+        assert!(
+            matches!(called("builtin:digits"), Ok(ModelRef::Shipped(found)) if found.name == "digits")
+        );
+        let error = called("builtin:digit").err().unwrap().to_string();
+        assert!(error.contains("did you mean 'digits'?") && error.contains("en-fr"), "{error}");
         // In a folder that is here, a path was meant.
         assert!(called("src/nothing").is_err());
     }

@@ -40,6 +40,13 @@ impl Sound {
         }
     }
 
+    /// Returns the peak level in dBFS: 0 is a sample of 1 or −1, and each halving is 6 dB less.
+    /// `None` if the sound is silent.
+    pub fn peak_level(&self) -> Option<f64> {
+        let peak = self.samples.iter().fold(0.0f32, |peak, sample| peak.max(sample.abs()));
+        (peak > 0.0).then(|| 20.0 * f64::from(peak).log10())
+    }
+
     /// Returns the duration in seconds.
     pub fn seconds(&self) -> f64 {
         self.samples.len() as f64 / f64::from(self.rate)

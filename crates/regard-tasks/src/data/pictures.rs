@@ -3,12 +3,15 @@
 //! The size is read from the header first: nothing larger than [`WIDEST`] by [`WIDEST`] is
 //! decoded.
 
+mod transparency;
+
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use regard_models::{Error, Result, checkpoint};
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
+use transparency::on_white;
 
 /// Longest side of an image, in pixels.
 pub const WIDEST: u32 = 1 << 14;
@@ -29,7 +32,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads a PNG or a JPEG. An alpha channel is ignored, as in Pillow.
+    /// Reads a PNG or a JPEG. Transparent parts are shown on white, see [`Image::decode`].
     pub fn read(path: impl AsRef<Path>) -> Result<Image> {
         let path = path.as_ref();
         super::ledger::note(path);
@@ -47,7 +50,9 @@ impl Image {
         Image::decode(&bytes).map_err(|message| Error::file(path, message))
     }
 
-    /// Decodes the bytes of a PNG or JPEG file.
+    /// Decodes the bytes of a PNG or JPEG file. An image with transparency is laid on white, as
+    /// browsers and printed pages show it: the colour that a file stores for transparent pixels is
+    /// arbitrary, mostly black.
     pub fn decode(bytes: &[u8]) -> Result<Image, String> {
         let format = match image::guess_format(bytes) {
             Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
@@ -74,10 +79,14 @@ impl Image {
             format!("{message} (at byte {at} of {all})")
         })?;
         let size = [image.height() as usize, image.width() as usize];
-        Ok(match image.color().has_color() {
-            true => Image { size, channels: 3, pixels: image.into_rgb8().into_raw() },
-            false => Image { size, channels: 1, pixels: image.into_luma8().into_raw() },
-        })
+        let (has_colour, has_alpha) = (image.color().has_color(), image.color().has_alpha());
+        let pixels = match (has_colour, has_alpha) {
+            (true, false) => image.into_rgb8().into_raw(),
+            (false, false) => image.into_luma8().into_raw(),
+            (true, true) => on_white::<4>(&image.into_rgba8().into_raw()),
+            (false, true) => on_white::<2>(&image.into_luma_alpha8().into_raw()),
+        };
+        Ok(Image { size, channels: if has_colour { 3 } else { 1 }, pixels })
     }
 
     /// Converts to this number of channels: RGB to grey as in Pillow (ITU-R 601-2), or grey

@@ -88,8 +88,13 @@ impl Split {
 /// low bits of FNV alone are not uniform enough for a remainder. It must never change: published
 /// splits depend on it.
 pub fn hash(text: &str) -> u64 {
-    let mut x = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    hash_bytes(text.as_bytes())
+}
+
+/// As [`hash`], of any bytes.
+pub fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut x = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     x ^= x >> 30;
     x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);

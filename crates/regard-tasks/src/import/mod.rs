@@ -34,6 +34,7 @@ pub(crate) mod record;
 mod request;
 mod rerank;
 mod roles;
+mod seen;
 mod speech;
 pub(crate) mod table;
 mod tag;
@@ -56,6 +57,7 @@ pub use preset::Effort;
 pub use reading::{Purpose, Reading, TrainedImport};
 pub use record::{DATA, RECORD};
 pub use request::{ColumnNames, Request};
+pub use seen::SeenExamples;
 pub use tag::{WordColumn, WordFormat, WordSentence, WordSentences, recorded_word_column};
 pub(crate) use units::{is_unspaced, units};
 

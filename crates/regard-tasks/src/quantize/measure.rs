@@ -1,6 +1,6 @@
 //! Comparison of a quantised model with the original.
 
-use super::{Measure, Quality, Sample};
+use super::{Measure, Quality, References, Sample};
 use crate::decode::generation;
 use crate::metrics::Bleu;
 use crate::reader::{fits, push};
@@ -142,6 +142,7 @@ impl TextSubject {
         let (before, after) = (each(self.nats), each(total));
         Ok(Quality {
             measure: Measure::Perplexity,
+            references: None,
             before,
             after,
             loss: after / before - 1.0,
@@ -173,6 +174,7 @@ impl TextSubject {
         let after = total / self.pieces.len() as f64;
         Ok(Quality {
             measure: Measure::Cosine,
+            references: None,
             before: 1.0,
             after,
             loss: 1.0 - after,
@@ -298,6 +300,8 @@ pub(super) struct PairSubject {
     sources: Vec<String>,
     /// Translations of the file, or else those of the original.
     references: Vec<String>,
+    /// Whose translations the references are.
+    kind: References,
     /// Translations by the original.
     original: Vec<String>,
 }
@@ -355,8 +359,9 @@ impl PairSubject {
         check_known(tokenizer, &tokenizer.ids_batch(&sources)?.concat(), sample)?;
         let original = translations(&translator, &sources)?;
         let targets: Option<Vec<String>> = examples.iter().map(|e| e.target.clone()).collect();
+        let kind = if targets.is_some() { References::Data } else { References::Original };
         let references = targets.unwrap_or_else(|| original.clone());
-        let subject = PairSubject { files: files.clone(), sources, references, original };
+        let subject = PairSubject { files: files.clone(), sources, references, kind, original };
         // Otherwise nothing could be lost.
         match subject.bleu(&subject.original) {
             least if least < LEAST_BLEU => Err(Error::invalid(format!(
@@ -385,6 +390,7 @@ impl PairSubject {
         let (before, after) = (self.bleu(&self.original), self.bleu(&texts));
         let quality = Quality {
             measure: Measure::Bleu,
+            references: Some(self.kind),
             before,
             after,
             loss: before - after,

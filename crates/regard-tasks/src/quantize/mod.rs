@@ -35,6 +35,16 @@ pub enum Measure {
     Bleu,
 }
 
+/// Translations that BLEU is measured against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum References {
+    /// Those of the sample.
+    Data,
+    /// Those of the model before quantisation, for a sample without translations: its BLEU is 100.
+    Original,
+}
+
 impl Measure {
     /// Largest loss that is accepted by default.
     pub fn bound(self, bits: Bits) -> f64 {
@@ -58,6 +68,9 @@ pub struct Quality {
     pub before: f64,
     /// Value of the quantised model.
     pub after: f64,
+    /// Translations that BLEU is measured against, for translators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub references: Option<References>,
     /// What is lost; see [`Measure`].
     pub loss: f64,
     /// Largest accepted loss.

@@ -66,6 +66,13 @@ impl Sample {
             let mut columns = line.split('\t');
             let text = columns.next().unwrap_or_default().to_string();
             let target = columns.next().map(str::to_string);
+            if columns.next().is_some() {
+                return Err(Error::invalid(format!(
+                    "{name}: line {} has more than two columns; --source and --target choose two of \
+                     them, --text one",
+                    at + 1
+                )));
+            }
             if text.trim().is_empty() || target.as_ref().is_some_and(|t| t.trim().is_empty()) {
                 return Err(Error::invalid(format!("{name}: line {} has an empty text", at + 1)));
             }
@@ -106,6 +113,7 @@ mod tests {
         assert!(error("one\tun\ntwo\n").contains("line 2 has no second column"));
         assert!(error("one\n\ntwo\tdeux\n").contains("line 3 has a second column"));
         assert!(error("one\t \n").contains("line 1 has an empty text"));
+        assert!(error("1\tone\tun\n").contains("line 1 has more than two columns; --source"));
         assert!(error("\n \n").contains("holds no text"));
     }
 }

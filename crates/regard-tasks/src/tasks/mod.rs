@@ -56,7 +56,8 @@ pub static TASKS: &[TaskRow] = &[
         models: "fill",
         recipe: "wikitext2-bert",
         hub: "sentence-transformers/all-MiniLM-L6-v2",
-    }),
+    })
+    .for_embeddings(),
     TaskRow::of::<rerank::Reranker>(About {
         verb: "regard rerank",
         does: "ranks texts by relevance to a query",
@@ -70,7 +71,8 @@ pub static TASKS: &[TaskRow] = &[
         models: "fill",
         recipe: "wikitext2-bert",
         hub: "sentence-transformers/all-MiniLM-L6-v2",
-    }),
+    })
+    .for_embeddings(),
     TaskRow::of::<classify::Classifier>(About {
         verb: "regard classify",
         does: "classifies texts",

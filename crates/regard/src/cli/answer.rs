@@ -1,10 +1,11 @@
 //! `regard answer`: extractive question answering, and answers about stories (bAbI).
 
+use super::binary::read_text;
 use super::texts::TextSource;
-use super::{Global, Outcome, inputs, write_json};
+use super::{Global, Outcome, file_names, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use regard_tasks::Error;
 use regard_tasks::answer::{Answer, Answerer, Asking, Inputs};
@@ -31,7 +32,8 @@ also {\"answers\": […]}.
 
 Models for stories (regard train babi) choose one of their known answers, which need not occur in
 the text, and also print the sentences they attended to. --json prints {answer, score, support:
-[{sentence, text, weight}, …]}, sentences counted from 0.
+[{sentence, text, weight}, …]}, sentences counted from 0. If the answer, or what the question is
+about, is not in the story, a note on stderr says so, and {note} with --json.
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
 --json) is printed, and the exit code is 1.";
@@ -53,10 +55,10 @@ pub struct Flags {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Number of answers per question, the most probable first
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = inputs::at_least_one)]
     top_k: usize,
     /// Maximum number of tokens of an answer
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = inputs::at_least_one)]
     max_answer_len: usize,
     /// Window size in tokens, including the question
     #[arg(long, value_name = "N", default_value_t = 384)]
@@ -74,12 +76,10 @@ pub struct Flags {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let context = match (&flags.context, &flags.file) {
         (Some(text), _) => {
-            inputs::not_files_but(std::slice::from_ref(text), "--file")?;
+            file_names::not_files_but(std::slice::from_ref(text), "--file")?;
             text.clone()
         }
-        (_, Some(path)) => {
-            std::fs::read_to_string(path).with_context(|| path.display().to_string())?
-        }
+        (_, Some(path)) => read_text(path)?,
         _ => bail!("--context or --file: need the text to answer from"),
     };
     match models::answering(flags.model.as_deref(), &flags.hub)? {
@@ -105,8 +105,8 @@ fn about_text(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     let asking = Asking {
-        top_k: flags.top_k.max(1),
-        max_answer_len: flags.max_answer_len.max(1),
+        top_k: flags.top_k,
+        max_answer_len: flags.max_answer_len,
         max_seq_len: flags.max_seq_len,
         doc_stride: flags.doc_stride,
         handle_impossible_answer: flags.handle_impossible_answer,
@@ -138,7 +138,7 @@ fn about_story(
     global: &Global,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
-    let parameters = answer_story::Parameters { top_k: flags.top_k.max(1) };
+    let parameters = answer_story::Parameters { top_k: flags.top_k };
     let source = source(flags);
     inputs::each(&source, global.json, out, &mut |question, out| {
         let inputs = Inputs { question: question.to_string(), context: story.to_string() };
@@ -150,6 +150,9 @@ fn about_story(
                 false => error,
             }
         })?;
+        if let Some(why) = &response.note {
+            inputs::note(&format!("{question:?}: {why}"));
+        }
         if global.json {
             return Ok(write_json(out, &response)?);
         }

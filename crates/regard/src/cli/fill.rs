@@ -40,7 +40,7 @@ pub struct Flags {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Number of candidates for each mask
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = inputs::at_least_one)]
     top_k: usize,
     #[command(flatten)]
     file: FileFlags,

@@ -107,19 +107,15 @@ fn stream(
     options: &regard_tasks::decode::Options,
     out: &mut dyn Write,
 ) -> Result<(), InputError> {
-    write!(out, "{prompt}")?;
-    out.flush()?;
     let mut text = writer.tokenizer().stream();
     let shown = Cell::new(0);
     let mut problem = None;
     let mut show = |id: u32| {
-        shown.set(shown.get() + 1);
+        // The prompt comes with the first token: settings that fail leave no half line.
+        let begin = if shown.replace(shown.get() + 1) == 0 { prompt } else { "" };
         let step = |piece: Option<String>| -> Result<()> {
-            if let Some(piece) = piece {
-                write!(out, "{piece}")?;
-                out.flush()?;
-            }
-            Ok(())
+            write!(out, "{begin}{}", piece.unwrap_or_default())?;
+            Ok(out.flush()?)
         };
         let done = text.push(id).map_err(anyhow::Error::from).and_then(step);
         problem = problem.take().or(done.err());
@@ -131,6 +127,7 @@ fn stream(
     if let Some(problem) = problem {
         return Err(problem.into());
     }
-    writeln!(out, "{}", text.finish()?.unwrap_or_default())?;
+    let begin = if shown.get() == 0 { prompt } else { "" };
+    writeln!(out, "{begin}{}", text.finish()?.unwrap_or_default())?;
     Ok(())
 }

@@ -9,8 +9,10 @@ use regard_tasks::pipeline::Failure;
 use regard_tasks::reader::TextEncoder;
 use regard_tasks::say;
 use regard_tasks::text::Tokenizer;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Error while processing a text.
 pub enum InputError {
@@ -39,6 +41,17 @@ impl From<std::io::Error> for InputError {
     fn from(error: std::io::Error) -> InputError {
         InputError::End(error.into())
     }
+}
+
+/// Name of standard input in messages.
+pub const STANDARD_INPUT: &str = "standard input";
+
+/// File that standard input is, where the system tells it.
+pub fn standard_input() -> Option<PathBuf> {
+    let path = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.is_file())?;
+    let here = std::env::current_dir().ok();
+    let inside = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
+    Some(inside.unwrap_or(path))
 }
 
 /// Path of a file argument: `-` is standard input.
@@ -92,32 +105,13 @@ pub fn note(text: &str) {
     say_line(format_args!("regard: note: {text}"));
 }
 
-/// Refuses texts that are names of files, because their content was probably meant.
-///
-/// # Errors
-/// With the command that processes the lines of the file, and the one that takes the name as text.
-pub fn not_files(texts: &[String]) -> Result<()> {
-    let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
-    let command = command_without(texts);
-    let quoted = quoted(file);
-    let end = Path::new(file).extension().map(|end| end.to_string_lossy().to_lowercase());
-    if end.is_some_and(|end| ["png", "jpg", "jpeg", "wav"].contains(&end.as_str())) {
-        bail!(
-            "{file} is a file of an image or a sound; need a text. For images: regard classify \
-             --image {quoted}; for speech: regard recognize {quoted}"
-        );
+/// Writes a note to standard error, unless it was written before: a model may be looked for twice.
+pub fn note_once(text: &str) {
+    static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if noted.insert(text.to_string()) {
+        note(text);
     }
-    bail!(
-        "{file} is a file; need a text. To process the lines of the file: {command} < {quoted}\nTo \
-         process the name itself: echo {quoted} | {command}"
-    )
-}
-
-/// As [`not_files`], for verbs with an option that reads a whole file.
-pub fn not_files_but(texts: &[String], option: &str) -> Result<()> {
-    let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
-    let (command, quoted) = (command_without(texts), quoted(file));
-    bail!("{file} is a file; need a text. To read the file: {command} {option} {quoted}")
 }
 
 /// Returns the command line without these texts.

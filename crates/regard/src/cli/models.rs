@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
     after_help = "\
 Lists the built-in models and those in runs/ and models/. With a name, shows what it resolves to:
 a folder, else a name in runs/ or models/, else a built-in model, else a Hugging Face Hub id.
+builtin:NAME is a built-in model, whatever folders there are: regard models builtin:en-fr.
 
 Examples:
   regard models
@@ -98,9 +99,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                     quoted(folder.display())
                 );
             }
-            if folder.join(checkpoint::CONFIG).exists() {
-                bail!("--out: {} already holds a model", folder.display());
-            }
+            models::check_out(&folder)?;
             let precision = match precision {
                 Stored::Single => Precision::Single,
                 Stored::Half => Precision::Half,

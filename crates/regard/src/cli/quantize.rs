@@ -1,15 +1,16 @@
 //! `regard quantize`: a model with weights of 8 or 4 bits, and what it loses.
 
+mod sample;
+
+use super::columns::ColumnFlags;
 use super::inputs::note;
 use super::{Global, Outcome, write_json};
 use crate::hub::{Hub, Storage};
 use crate::models;
 use crate::show::bytes;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
-use regard_models::checkpoint;
-use regard_tasks::import::texts::is_table_name;
-use regard_tasks::quantize::{self, Measure, Quality, Quantized, Sample};
+use regard_tasks::quantize::{self, Measure, Quality, Quantized, References, Sample};
 use regard_tasks::say::many;
 use serde::Serialize;
 use std::io::Write;
@@ -24,6 +25,7 @@ Examples:
   regard quantize en-fr-bahdanau --to int8 --out int8      # built-in model and sentences
   regard quantize runs/plays --to int4 --out int4 --data plays.txt     # your run, your text
   regard quantize runs/fr --to int8 --out fr8 --data pairs.tsv  # source, tab, translation
+  regard quantize runs/fr --to int8 --out fr8 --data pairs.csv --source en --target fr  # columns
   regard translate 'They are watching.' --model int8
 
 To quantise on load, without writing: --storage int8 with any command that opens a model. To get
@@ -41,14 +43,16 @@ pub struct Flags {
     /// Output folder
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
-    /// Texts to measure on, one on each line; for a translator with a tab and the translation
-    /// [default: built-in English sentences]
+    /// Texts to measure on, one on each line; for a translator with a tab and the translation. Or a
+    /// table (.csv, .tsv, .jsonl) [default: built-in English sentences]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Largest accepted loss: relative increase of perplexity (int8 0.005, int4 0.06), 1 − cosine
     /// (0.001, 0.02), or points of BLEU (0.3, 1)
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     max_loss: Option<f64>,
+    #[command(flatten)]
+    columns: ColumnFlags,
     #[command(flatten)]
     hub: Hub,
 }
@@ -73,30 +77,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if flags.hub.storage.is_some() {
         bail!("--storage: quantize has --to {}", flags.to.bits().name());
     }
-    if flags.out.join(checkpoint::CONFIG).exists() {
-        bail!("--out: {} already holds a model", flags.out.display());
-    }
+    models::check_out(&flags.out)?;
     if flags.max_loss.is_some_and(|x| !(x.is_finite() && x >= 0.0)) {
         bail!("--max-loss: need a number of at least 0");
     }
-    let sample = match &flags.data {
-        None => Sample::built_in(),
-        Some(path) => {
-            if is_table_name(path) && path.extension().is_none_or(|end| end != "tsv") {
-                bail!(
-                    "--data: {} is a table; need a text on each line, or a source, a tab and its \
-                     translation",
-                    path.display()
-                );
-            }
-            let bytes = checkpoint::read_file(path, checkpoint::LARGEST_TEXT).context("--data")?;
-            let name = path.display().to_string();
-            let text = String::from_utf8(bytes);
-            let text = text.with_context(|| format!("--data: {name} is not UTF-8"))?;
-            Sample::parse(&name, &text).context("--data")?
-        }
-    };
-    let files = models::resolve(&flags.model, &flags.hub)?.files();
+    let model = models::resolve(&flags.model, &flags.hub)?;
+    let sample = sample::read(&flags, &model)?;
+    let files = model.files();
     let progress = |step: &str| note(step);
     let made =
         quantize::quantize(files.clone(), flags.to.bits(), &sample, flags.max_loss, &progress)?;
@@ -157,6 +144,13 @@ fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) 
         Measure::Cosine => {
             writeln!(out, "cosine of text vectors {after:.5} (bound {:.5})", 1.0 - bound)?;
         }
+        // The original would have BLEU 100, which says nothing about its quality.
+        Measure::Bleu if made.quality.references == Some(References::Original) => writeln!(
+            out,
+            "BLEU {after:.2} against the translations of the original model itself, because there \
+             are no others (bound {:.2})",
+            before - bound
+        )?,
         Measure::Bleu => {
             writeln!(out, "BLEU {before:.2} → {after:.2} ({:+.2}, bound −{bound})", -loss)?;
         }

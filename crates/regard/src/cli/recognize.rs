@@ -28,7 +28,8 @@ spaces, the seconds processed, a tab and the text whenever the text changes. The
 same as without --stream. The model looks ahead: with the model `digits`, the first partial result
 comes after 0.7 seconds, so a shorter recording has none.
 
-Stops at the first unreadable file; results for earlier files are still printed.
+Stops at the first unreadable file; results for earlier files are still printed. A note on stderr
+says if no speech was recognized, or if a recording is silent.
 
 --json prints {\"file\", \"text\", \"score\"}, with --top-k also {\"guesses\": [{\"text\", \"score\"}, …]}; with
 --stream, {\"file\", \"seconds\", \"partial\"} for each change before it.";
@@ -56,6 +57,24 @@ pub struct Flags {
     hub: Hub,
 }
 
+/// Peak level in dBFS below which hardly anything but noise is recorded, as training on recordings
+/// has it: speech peaks at −30 to 0.
+const QUIET: f64 = -60.0;
+
+/// Says that a result means nothing, or why it is empty.
+fn unheard(text: &str, level: Option<f64>) -> Option<String> {
+    let is_empty = text.trim().is_empty();
+    let about = match level {
+        None => "the recording is silent: all samples are 0".to_string(),
+        Some(level) if level < QUIET => {
+            format!("the recording is almost silent: its peak level is {level:.0} dBFS")
+        }
+        Some(level) if is_empty => format!("the peak level is {level:.0} dBFS"),
+        Some(_) => return None,
+    };
+    Some(if is_empty { format!("no speech was recognized; {about}") } else { about })
+}
+
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     if !(1..=60_000).contains(&flags.chunk) {
         bail!("--chunk: got {} milliseconds, need 1 to 60000", flags.chunk);
@@ -67,7 +86,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let parameters = Parameters { top_k: flags.top_k };
     for path in flags.file.iter().map(|path| inputs::file(path)) {
         let name = path.display().to_string();
-        let input = Attachment { data: wav::read(&path)?, file: Some(name.clone()), index: None };
+        let sound = wav::read(&path)?;
+        let level = sound.peak_level();
+        let input = Attachment { data: sound, file: Some(name.clone()), index: None };
         let response = match flags.stream {
             false => recognizer.run_one(input, &parameters).map_err(anyhow::Error::from),
             true => recognizer.run_streaming(input, flags.chunk, &parameters, &mut |partial| {
@@ -78,7 +99,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                 }
             }),
         };
-        let response = response.with_context(|| name)?;
+        let response = response.with_context(|| name.clone())?;
+        if let Some(why) = unheard(&response.best.text, level) {
+            inputs::note(&format!("{name}: {why}"));
+        }
         match global.json {
             true => write_json(out, &response)?,
             false => {
@@ -91,4 +115,19 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         out.flush()?;
     }
     Ok(Outcome::Positive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_and_an_empty_result_are_told() {
+        assert_eq!(unheard("seven", Some(-12.0)), None);
+        let told = |text: &str, level: Option<f64>| unheard(text, level).unwrap();
+        assert_eq!(told("", Some(-12.3)), "no speech was recognized; the peak level is -12 dBFS");
+        assert!(told("", None).contains("no speech was recognized; the recording is silent"));
+        assert!(told("seven", None).starts_with("the recording is silent"));
+        assert!(told("seven", Some(-72.0)).contains("almost silent: its peak level is -72 dBFS"));
+    }
 }

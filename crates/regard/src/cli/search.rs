@@ -22,13 +22,13 @@ pub struct Search {
     #[arg(long, value_name = "WHEN")]
     early_stopping: Option<EarlyStopping>,
     /// Patience: beam search may stop after X times num-beams finished hypotheses
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     patience: Option<f32>,
     /// Forbid repeated n-grams of this size; 0 allows all
     #[arg(long, value_name = "N")]
     no_repeat_ngram_size: Option<usize>,
     /// Repetition penalty: above 1 makes earlier tokens less probable
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     repetition_penalty: Option<f32>,
     /// Minimum length in tokens, including BOS
     #[arg(long, value_name = "N")]
@@ -43,16 +43,16 @@ pub struct Search {
     #[arg(long)]
     do_sample: bool,
     /// Sampling temperature; below 1 favours probable tokens
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     temperature: Option<f32>,
     /// Sample among the N most probable tokens; 0 is all
     #[arg(long, value_name = "N")]
     top_k: Option<usize>,
     /// Sample among the most probable tokens whose probabilities sum to P
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f32>,
     /// Sample among tokens with at least P times the highest probability
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f32>,
 }
 

@@ -1,8 +1,9 @@
 //! `regard summarize`: abstractive summaries.
 
+use super::binary::read_text;
 use super::tables::{not_rows, refuse_tables};
 use super::texts::TableFlags;
-use super::{Global, Outcome, inputs, write_json};
+use super::{Global, Outcome, file_names, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
@@ -66,7 +67,7 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     refuse_tables(&flags.text, flags.model.as_deref())?;
-    inputs::not_files_but(&flags.text, "--file")?;
+    file_names::not_files_but(&flags.text, "--file")?;
     let summarizer: Summarizer = models::open(flags.model.as_deref(), &flags.hub)?;
     let texts = texts(&flags)?;
     if let Some(at) = texts.iter().position(|text| text.trim().is_empty()) {
@@ -111,7 +112,7 @@ fn texts(flags: &Flags) -> Result<Vec<String>> {
             Ok(rows.into_iter().map(|row| row.text).collect())
         }
         Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let text = read_text(path)?;
             not_rows(&text, Some(path), flags.model.as_deref())?;
             Ok(vec![text])
         }

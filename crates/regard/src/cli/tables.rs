@@ -1,8 +1,8 @@
 //! Tables where texts are expected: messages with the command that processes a column.
 
-use super::inputs::command_without;
+use super::inputs::{command_without, standard_input};
 use super::say::quoted;
-use super::texts::{BUFFER, open, standard_input, trained_columns};
+use super::texts::{BUFFER, open, trained_columns};
 use anyhow::{Result, bail};
 use regard_tasks::import::texts::{is_table_name, looks_like_table};
 use std::io::Read;

@@ -1,7 +1,9 @@
 //! Texts that a verb processes one after the other: the lines of standard input or of a file, or
 //! the text columns of a table. The flags are the same for every verb.
 
-use super::inputs::{self, command_without, note};
+use super::binary::refuse_binary;
+use super::file_names;
+use super::inputs::{STANDARD_INPUT, command_without, note, standard_input};
 use super::say::quoted;
 use super::tables::refuse_tables;
 use crate::models;
@@ -90,11 +92,11 @@ impl TableFlags {
             keep_empty: true,
         };
         let found = match file == Path::new("-") {
-            true => FileTexts::read(stdin().lock(), "standard input", &choice)?,
+            true => FileTexts::read(stdin().lock(), STANDARD_INPUT, &choice)?,
             false => FileTexts::open(file, &choice)?,
         };
         if let Some(column) = &found.column {
-            let file = if file == Path::new("-") { Path::new("standard input") } else { file };
+            let file = if file == Path::new("-") { Path::new(STANDARD_INPUT) } else { file };
             let header = if found.has_header { "" } else { ", no header" };
             note(&format!(
                 "{}: text: column {}{header}; {}",
@@ -153,12 +155,12 @@ impl TextSource<'_> {
     /// # Errors
     /// If there are texts and a file, or if a text is the name of a file.
     pub fn check(&self) -> Result<()> {
-        let Some(flags) = self.file else { return inputs::not_files(self.given) };
+        let Some(flags) = self.file else { return file_names::not_files(self.given) };
         match (&flags.file, self.given) {
             (_, []) => Ok(()),
             (None, given) => {
                 refuse_tables(given, self.model)?;
-                inputs::not_files(given)
+                file_names::not_files(given)
             }
             (Some(file), [text, ..]) => bail!(
                 "got the text {:?} and --file {}; need one of them",
@@ -187,11 +189,12 @@ impl TextSource<'_> {
         }
         let (reader, name): (Box<dyn Read>, &Path) = match file {
             Some(path) if path != Path::new("-") => (open(path)?, path),
-            _ => (Box::new(stdin().lock()), Path::new("standard input")),
+            _ => (Box::new(stdin().lock()), Path::new(STANDARD_INPUT)),
         };
         let mut reader = BufReader::with_capacity(BUFFER, reader);
+        let first = reader.fill_buf().map_err(Error::io(name))?;
+        refuse_binary(first, name)?;
         if !lines {
-            let first = reader.fill_buf().map_err(Error::io(name))?;
             let known = trained_reading(self.model).unwrap_or_else(|error| {
                 note(&error.to_string());
                 None
@@ -233,14 +236,6 @@ impl TextSource<'_> {
              is a text: {command} --lines{from}"
         )
     }
-}
-
-/// File that standard input is, where the system tells it.
-pub(super) fn standard_input() -> Option<PathBuf> {
-    let path = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.is_file())?;
-    let here = std::env::current_dir().ok();
-    let inside = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
-    Some(inside.unwrap_or(path))
 }
 
 /// Opens a file of lines; one whose name ends in `.gz` is decompressed.

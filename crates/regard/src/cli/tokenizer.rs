@@ -1,6 +1,6 @@
 //! `regard tokenizer`: training, encoding and decoding.
 
-use super::{Global, Outcome, inputs, write_json};
+use super::{Global, Outcome, file_names, write_json};
 use crate::files::not_an_input;
 use crate::show::table::Table;
 use anyhow::{Context, Result, bail};
@@ -171,7 +171,7 @@ fn load(path: &Path) -> Result<Tokenizer> {
 }
 
 fn encode(of: &Encode, global: &Global, out: &mut dyn Write) -> Result<()> {
-    inputs::not_files(&of.text)?;
+    file_names::not_files(&of.text)?;
     let tokenizer = load(&of.tokenizer)?;
     if of.text.is_empty() {
         for line in standard_input() {

@@ -2,6 +2,7 @@
 //! languages of the model or chosen by flags, and it is said which were read.
 
 use crate::program::{Ran, command, fails, finish, folder, json};
+use regard_tasks::audio::{Sound, wav};
 use std::fs;
 use std::path::Path;
 
@@ -88,4 +89,48 @@ fn a_classifier_reads_the_columns_that_are_chosen() {
     assert_eq!(json(&[&args[..], &["--json"]].concat())["asked"], 2);
     fails(&[&args[..], &["--query", "b"]].concat(), &["--query", "--text, --label"]);
     fails(&["eval", "--model", "hull", "--data", file, "--text", "c"], &["--text", "point"]);
+}
+
+/// The recipe of a built-in model names its own data set, which has no such columns.
+#[test]
+fn a_built_in_classifier_reads_the_columns_that_are_chosen() {
+    let file = folder("eval_tables_built_in").join("mine.csv");
+    let rows = "id,review,kind\n1,Great food,reviews\n2,Dear all,email\n3,I love it,reviews\n";
+    fs::write(&file, rows).unwrap();
+    let args = ["eval", "--model", "genre", "--data", file.to_str().unwrap()];
+    let columns = [&args[..], &["--text", "review", "--label", "kind"]].concat();
+    let ran = finish(command(&columns));
+    assert!(ran.code == 0 && ran.err.contains("text: column 'review'"), "{}", ran.err);
+    assert_eq!(json(&[&columns[..], &["--json"]].concat())["asked"], 3);
+    // As the message without the flags proposes.
+    fails(&args, &["--text review --label kind"]);
+    let set = ["eval", "--model", "genre", "--data", "ud-english-ewt-genres", "--text", "review"];
+    fails(&set, &["--text: --data ud-english-ewt-genres is a data set"]);
+}
+
+#[test]
+fn a_list_of_recordings_may_have_a_header() {
+    let here = folder("eval_tables_recordings");
+    let hum: Vec<f32> = (0..6000).map(|i| 0.3 * (i as f32 * 0.1).sin()).collect();
+    let (first, second) =
+        (Sound { samples: hum.clone(), rate: 16000 }, Sound { samples: hum, rate: 8000 });
+    fs::write(here.join("a.wav"), wav::encode(&first)).unwrap();
+    fs::write(here.join("b.wav"), wav::encode(&second)).unwrap();
+    let rows = "a.wav\tone\nb.wav\ttwo\n";
+    for (name, text, flags) in [
+        ("bare.tsv", rows.to_string(), &[][..]),
+        ("bare.txt", rows.to_string(), &[]),
+        ("flag.tsv", rows.to_string(), &["--no-header"]),
+        ("header.tsv", format!("file\ttext\n{rows}"), &[]),
+        ("words.tsv", format!("file\twords\n{rows}"), &["--text", "words"]),
+    ] {
+        fs::write(here.join(name), text).unwrap();
+        let mut command =
+            command(&[&["eval", "--model", "digits", "--json", "--data", name], flags].concat());
+        command.current_dir(&here);
+        let ran = finish(command);
+        assert_eq!(ran.code, 0, "{name}: {}", ran.err);
+        let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(said["asked"], 2, "{name}: {said}");
+    }
 }

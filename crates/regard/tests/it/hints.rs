@@ -146,3 +146,21 @@ fn proposed_downloads_are_understood() {
         assert!(ran.out.contains("--fetch"), "{proposed}: {}", ran.out);
     }
 }
+
+/// Without a network, a recipe that starts from a model of the Hub proposes --from and --set from.
+#[test]
+fn a_recipe_starts_from_the_folder_that_is_proposed() {
+    let here = folder("hints_from");
+    let dump =
+        |from: &[&str]| at(&here, &[&["train", "squad-minilm", "--dump-config"], from].concat());
+    let ran = dump(&["--from", "my/FOLDER"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("\nfrom = \"my/FOLDER\"\n"), "{}", ran.out);
+    assert_eq!(ran.out, dump(&["--set", "from=my/FOLDER"]).out);
+    let ran = at(&here, &["train", "sort-10", "--from", "FOLDER", "--dump-config"]);
+    let told = "sort-10 trains a model from scratch; recipes that start from a pretrained one: \
+                ewt-minilm, squad-minilm";
+    assert!(ran.code == 2 && ran.err.contains(told), "{}", ran.err);
+    let ran = at(&here, &["train", "--resume", "runs/x", "--from", "FOLDER"]);
+    assert!(ran.code == 2 && ran.err.contains("--resume"), "{}", ran.err);
+}

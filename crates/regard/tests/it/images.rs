@@ -7,7 +7,7 @@ use regard_tasks::data::{Image, idx};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SIDE: usize = 12;
+pub const SIDE: usize = 12;
 
 /// Bars that lie, bars that stand, crosses and rings, each somewhere else.
 fn image(class: usize, seed: usize) -> Vec<u8> {
@@ -28,7 +28,7 @@ fn image(class: usize, seed: usize) -> Vec<u8> {
 }
 
 /// The four files, and where they are.
-fn data(test: &str) -> PathBuf {
+pub fn data(test: &str) -> PathBuf {
     let folder = folder(test);
     for (part, count) in [("train", 240), ("t10k", 48)] {
         let of = |i: usize| (i % 4, i * 7 + usize::from(part == "t10k"));
@@ -43,7 +43,7 @@ fn data(test: &str) -> PathBuf {
     folder
 }
 
-fn recipe(folder: &Path, more: &str) -> String {
+pub fn recipe(folder: &Path, more: &str) -> String {
     let text = format!(
         "name = 'tiny'\ntask = 'image'\nseed = 5\n[data]\nset = 'files'\nfolder = '{}'\n\
          valid = 40\nlabels = ['lying', 'standing', 'cross', 'ring']\n\

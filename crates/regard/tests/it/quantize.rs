@@ -69,10 +69,53 @@ fn a_translator_is_measured_on_your_pairs() {
         (&said["quality"]["measure"], &said["quality"]["texts"]),
         (&"bleu".into(), &2.into())
     );
+    assert_eq!(said["quality"]["references"], "data", "{said}");
     assert!(said["int8"].as_u64().unwrap() > 0 && said["int4"] == 0, "{said}");
     let model = out.to_str().unwrap();
     let said = regard(&["translate", "They are watching.", "--model", model]);
     assert_eq!((said.code, said.out.lines().next()), (0, Some("Ils regardent.")));
+}
+
+/// An id column is not translated, and texts of a table are those of a column.
+#[test]
+fn columns_of_a_table_are_chosen() {
+    let home = folder("quantize-columns");
+    let run = |model: &str, file: &str, text: &str, more: &[&str]| {
+        let (path, out) = (home.join(file), home.join(format!("{file}-{}", more.len())));
+        std::fs::write(&path, text).unwrap();
+        let args = ["quantize", model, "--to", "int8", "--out", out.to_str().unwrap()];
+        regard(&[&args[..], &["--json", "--data", path.to_str().unwrap()], more].concat())
+    };
+    let rows = "1\tThey are watching.\tIls regardent.\n2\tI am here.\tJe suis ici.\n";
+    let chosen = ["--source", "2", "--target", "3"];
+    let ran = run("en-fr-bahdanau", "ids.tsv", rows, &chosen);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("source: column 2, target: column 3"), "{}", ran.err);
+    let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(said["quality"]["before"].as_f64().unwrap() > 50.0, "{said}");
+    let table = rows.replace('\t', ",");
+    let ran = run("en-fr-bahdanau", "names.csv", &format!("id,en,fr\n{table}"), &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ran = run("en-fr-bahdanau", "ids.tsv", rows, &["--label", "1"]);
+    assert!(ran.code == 2 && ran.err.contains("--label does not apply"), "{}", ran.err);
+    let ran = run("wiki-xlnet", "ids.tsv", rows, &["--source", "1"]);
+    assert!(ran.code == 2 && ran.err.contains("--source does not apply"), "{}", ran.err);
+}
+
+/// Without translations, BLEU says how much the translations change, and not how good they are.
+#[test]
+fn own_translations_are_no_references() {
+    let home = folder("quantize-own-references");
+    let sources = home.join("sources.txt");
+    std::fs::write(&sources, "They are watching.\nI am here.\n").unwrap();
+    let data = ["--data", sources.to_str().unwrap()];
+    let said = quantize("en-fr-bahdanau", "int8", &home.join("json"), &data);
+    assert_eq!(said["quality"]["references"], "original", "{said}");
+    let out = home.join("text");
+    let args = ["quantize", "en-fr-bahdanau", "--to", "int8", "--out", out.to_str().unwrap()];
+    let ran = regard(&[&args[..], &data].concat());
+    let told = "against the translations of the original model itself";
+    assert!(ran.out.contains(told) && !ran.out.contains("100.00 →"), "{}{}", ran.out, ran.err);
 }
 
 /// Matrices keep a higher precision until the bound holds, and are named.

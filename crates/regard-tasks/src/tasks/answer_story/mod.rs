@@ -9,8 +9,10 @@
 //! | `learn` | the training objective |
 //! | `listener` | inference |
 //! | `look` | sentences that were attended to |
+//! | `absent` | notes on questions and answers that are not about the story |
 //! | `measure` | error rate per task |
 
+mod absent;
 mod book;
 mod corpus;
 mod evaluate;

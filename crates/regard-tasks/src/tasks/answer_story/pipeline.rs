@@ -1,5 +1,6 @@
 //! Question answering on stories as a pipeline.
 
+use super::absent::absent;
 use super::{Reply, StoryAnswer, StoryAnswerer, Support};
 use crate::answer::Inputs;
 use crate::pipeline::Pipeline;
@@ -32,6 +33,10 @@ pub struct Response {
     pub answers: Option<Vec<Reply>>,
     /// Sentences that the model attended to, in story order.
     pub support: Vec<Support>,
+    /// Why the answer is a guess: the story does not mention it, or what the question is about.
+    /// Only present if there is such a reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl Pipeline for StoryAnswerer {
@@ -52,7 +57,8 @@ impl Pipeline for StoryAnswerer {
             let best = replies.first().cloned();
             let none = || Error::invalid("config.json: id2label: the model has no answers");
             let best = best.ok_or_else(none)?;
-            Ok(Response { best, answers: (top_k > 1).then_some(replies), support })
+            let note = absent(question, context, &best.answer);
+            Ok(Response { best, answers: (top_k > 1).then_some(replies), support, note })
         };
         Ok(inputs.iter().map(one).collect())
     }

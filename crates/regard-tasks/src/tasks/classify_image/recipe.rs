@@ -4,6 +4,7 @@ use super::evaluate::measure_in_detail;
 use super::{Corpus, ImageAugment, ImageClassifier, ImageObjective, LabelledImages};
 use crate::about::About;
 use crate::data::known::{self, Format};
+use crate::data::split::hash_bytes;
 use crate::data::{Part, sets};
 use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
 use crate::import::images::FILES;
@@ -160,7 +161,12 @@ impl Task for Recipe {
             ShownInput { number: None, text }
         };
         Report::detailed(sheet, viewer.model().parameters(), || {
-            let (marks, details) = measure_in_detail(&viewer, &pile, show)?;
+            let (marks, mut details) = measure_in_detail(&viewer, &pile, show)?;
+            // IDX files of different folders have the same names; the pixels tell them apart.
+            if names.is_empty() {
+                let all = details.predictions.iter_mut().enumerate();
+                all.for_each(|(at, found)| found.input = hash_bytes(pile.pixels(at)));
+            }
             let marks = vec![
                 Metric { name: "accuracy", value: marks.accuracy, unit: "% of images" },
                 Metric { name: "f1", value: marks.macro_f1, unit: "% (macro-F1)" },

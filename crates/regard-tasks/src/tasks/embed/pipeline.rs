@@ -4,7 +4,7 @@ use super::SentencePooling;
 use crate::pipeline::Pipeline;
 use crate::reader::TextEncoder;
 use regard_models::text::{self, Head};
-use regard_models::{ModelFiles, Result};
+use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,12 @@ impl Pipeline for Embedder {
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let (pooling, normalize) = self.settings(parameters)?;
         let one = |text: &String| {
+            // The vector of no words would be that of the special tokens, which means nothing.
+            if text.trim().is_empty() {
+                return Err(Error::invalid(
+                    "got an empty text, without tokens; need words to embed",
+                ));
+            }
             let embedding = self.0.embed(&[text], pooling, normalize)?.remove(0);
             Ok(Response { embedding })
         };

@@ -2,7 +2,8 @@
 
 use crate::generate::{Generator, Scored};
 use crate::pipeline::Pipeline;
-use regard_models::{ModelFiles, Result};
+use crate::say;
+use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,17 @@ impl Pipeline for Scorer {
     }
 
     fn run(&self, inputs: &[String], _: &Parameters) -> Result<Vec<Result<Response>>> {
-        Ok(inputs.iter().map(|text| Ok(self.0.score(text)?.into())).collect())
+        let one = |text: &String| {
+            let scored = self.0.score(text)?;
+            // The perplexity of nothing would be 1, that of a perfect prediction.
+            if scored.token_logprobs.iter().flatten().count() == 0 {
+                return Err(Error::invalid(format!(
+                    "got {}, need at least two: the first has no context to be predicted from",
+                    say::many(scored.tokens.len(), "token")
+                )));
+            }
+            Ok(scored.into())
+        };
+        Ok(inputs.iter().map(one).collect())
     }
 }

@@ -29,8 +29,9 @@ Examples:
   regard classify --graph cora --node 10 --svg graph.svg   # `cora`; needs the data set planetoid
 Train the model of three of them first: regard train sst2-words.
 
-Images: reads PNG, JPEG and IDX files (also .gz). Classifies every image of an IDX file, or only
-number --index. Stops at the first unreadable file; results for earlier files are still printed.
+Images: reads PNG, JPEG and IDX files (also .gz). Transparent parts of a PNG are shown on white.
+Classifies every image of an IDX file, or only number --index. Stops at the first unreadable file;
+results for earlier files are still printed.
 --attention draws the attention from the pooled token to the patches, combined over all layers
 (attention rollout), or of one head with --head.
 

@@ -1,5 +1,6 @@
 //! Comparison of classifiers on the same examples: metrics, agreement, significance, differences.
 
+use super::columns::{self, number};
 use super::compared::Compared;
 use super::mcnemar::p_value;
 use super::{Flags, Global, Outcome, quoted, write_json};
@@ -22,7 +23,7 @@ const KEPT: usize = 100;
 struct Prediction {
     label: String,
     predicted: Option<String>,
-    /// Hash of its text, or of its name.
+    /// Hash of its text; of an image, hash of the path of its file, or of its pixels in an IDX file.
     input: String,
     /// Its text, or its name; only if it is wrong.
     text: Option<String>,
@@ -160,9 +161,6 @@ fn pair<'a>(models: [&'a str; 2], [first, second]: [&'a [Prediction]; 2]) -> Pai
 }
 
 fn table(reports: &[Value]) -> String {
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or("–".to_string(), |value| format!("{value:.digits$}"))
-    };
     // Macro-F1, or that of entities.
     let f1 = |report: &Value| report["f1"].as_f64().or_else(|| report["entity_f1"].as_f64());
     let unit = reports[0]["unit"].as_str().unwrap_or("examples").to_string();
@@ -178,16 +176,15 @@ fn table(reports: &[Value]) -> String {
         "training min",
     ]);
     for report in reports {
-        let rate = report["asked"].as_f64().zip(report["seconds"].as_f64());
         all.row([
-            report["name"].as_str().unwrap_or_default().to_string(),
+            columns::name(report),
             number(report["accuracy"].as_f64(), 2),
             number(f1(report), 2),
             number(report["asked"].as_f64(), 0),
-            number(report["parameters"].as_f64().map(|n| n / 1e6), 2) + " M",
-            number(rate.map(|(n, seconds)| n / seconds.max(1e-9)), 0),
-            number(report["peak_memory"].as_f64().map(|n| n / 1e6), 0) + " MB",
-            number(report["training"]["seconds"].as_f64().map(|s| s / 60.0), 1),
+            columns::parameters(report),
+            columns::speed(report, "asked", 0),
+            columns::memory(report),
+            columns::training_minutes(report),
         ]);
     }
     all.render("", None)

@@ -1,6 +1,7 @@
 //! `regard compare`: comparison of models on the same data, and of layers on the same tasks.
 
 mod classifiers;
+mod columns;
 mod compared;
 mod layers;
 mod mcnemar;

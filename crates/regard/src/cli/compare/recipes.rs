@@ -1,5 +1,6 @@
 //! Comparison of translators on the same data: quality by length, speed, memory.
 
+use super::columns::{self, number};
 use super::compared::Compared;
 use super::{Flags, Global, Outcome, write_json};
 use crate::files::save_text;
@@ -68,7 +69,7 @@ fn plot(reports: &[Value]) -> Plot {
             let middle = (bucket["from"].as_f64()? + bucket["to"].as_f64()?) / 2.0;
             Some((middle, score(bucket)?))
         };
-        let name = report["name"].as_str().unwrap_or_default().to_string();
+        let name = columns::name(report);
         Curve { name, points: buckets.iter().filter_map(point).collect(), ..Curve::default() }
     };
     let bleu = reports.iter().any(|report| report["bleu"].is_number());
@@ -82,9 +83,6 @@ fn plot(reports: &[Value]) -> Plot {
 }
 
 fn table(reports: &[Value]) -> String {
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or("–".to_string(), |value| format!("{value:.digits$}"))
-    };
     let mut all = Table::new([
         "model",
         "score",
@@ -95,15 +93,14 @@ fn table(reports: &[Value]) -> String {
         "training min",
     ]);
     for report in reports {
-        let rate = report["sentences"].as_f64().zip(report["seconds"].as_f64());
         all.row([
-            report["name"].as_str().unwrap_or_default().to_string(),
+            columns::name(report),
             number(score(report), 2),
-            number(report["parameters"].as_f64().map(|n| n / 1e6), 2) + " M",
-            number(rate.map(|(n, seconds)| n / seconds), 1),
-            number(report["peak_memory"].as_f64().map(|n| n / 1e6), 0) + " MB",
+            columns::parameters(report),
+            columns::speed(report, "sentences", 1),
+            columns::memory(report),
             number(report["training"]["tokens_per_second"].as_f64(), 0),
-            number(report["training"]["seconds"].as_f64().map(|s| s / 60.0), 1),
+            columns::training_minutes(report),
         ]);
     }
     let mut text = all.render("", None);
@@ -115,7 +112,7 @@ fn table(reports: &[Value]) -> String {
             let count = bucket["sentences"].as_f64().unwrap_or(0.0);
             lengths.row([
                 format!("{}–{}", bucket["from"], bucket["to"]),
-                report["name"].as_str().unwrap_or_default().to_string(),
+                columns::name(report),
                 number(Some(count), 0),
                 number(score(bucket), 2),
                 number(bucket["seconds"].as_f64().map(|s| 1000.0 * s / count.max(1.0)), 2),

@@ -33,8 +33,8 @@ Any text model is accepted; a note tells if it was not trained for embeddings.
 after either), or `glove-subset`. Word models can be initialised with the same vectors: recipe key
 vocabulary.vectors, as in sst2-words-glove.
 
-If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
---json) is printed, and the exit code is 1.";
+If a line of standard input fails, or is empty, the error goes to stderr, an empty line (or
+{\"error\": …} with --json) is printed in its place, and the exit code is 1.";
 
 /// Compute embeddings of texts, or look up word vectors
 #[derive(Args)]
@@ -50,7 +50,7 @@ pub struct Flags {
     words: Vec<String>,
     /// Print the N nearest neighbours of each of --words, or the N best answers to --analogy
     /// [default with --analogy: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = inputs::at_least_one)]
     nearest: Option<usize>,
     /// Solve an analogy: A is to B as C is to …
     #[arg(long, num_args = 3, value_names = ["A", "B", "C"])]

@@ -7,6 +7,7 @@ mod own;
 mod translation;
 
 pub use of_run::of_run;
+pub use own::languages_of_model;
 
 use super::columns::ColumnFlags;
 use super::inputs::note;
@@ -73,7 +74,7 @@ Files for --data of other models:
                   two parallel files; columns called fr and en are those of the model's languages
   summarize       .tsv, .csv or .jsonl with a text and its summary (--source, --target)
   point           lines such as `0.1 0.2 0.9 0.1 0.5 0.7 output 1 2 3 1`
-  recognize       one line per recording: path of the WAV file, tab, transcript
+  recognize       .tsv, .csv or .jsonl with the path of a WAV file and its transcript (--text)
 Every row is evaluated; the first one may be a header, unless --no-header is given. The columns that
 are read are printed. In the test part of a data set, texts that occur in a classifier's training
 set are left out and their number is printed.
@@ -216,7 +217,7 @@ fn job(flags: &Flags) -> Result<Job> {
                      a quantised one, as the run that it was made of: regard eval RUN --model {name}"
                 ),
             })?;
-            (table, given.unwrap_or_else(|| ResolvedModel::folder(folder)))
+            (table, given.unwrap_or_else(|| of_run_folder(folder)))
         }
         (Some(name), given) => {
             check_recipe(name)?;
@@ -232,7 +233,7 @@ fn job(flags: &Flags) -> Result<Job> {
                 // data: it is evaluated with the recipe that it recorded.
                 None => {
                     let of_run = recipe::of_run(&own, &flags.overrides)?;
-                    (of_run.unwrap_or(table), ResolvedModel::folder(own))
+                    (of_run.unwrap_or(table), of_run_folder(own))
                 }
             }
         }
@@ -267,6 +268,12 @@ fn job(flags: &Flags) -> Result<Job> {
     };
     let files = models::stored(&model, &flags.hub)?;
     Ok(Job { recipe, model, files, on, own })
+}
+
+/// The model of a run.
+fn of_run_folder(folder: PathBuf) -> ResolvedModel {
+    models::note_unfinished(&folder);
+    ResolvedModel::folder(folder)
 }
 
 /// Folder of the run to evaluate, if there is one.

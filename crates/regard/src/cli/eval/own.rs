@@ -4,15 +4,16 @@
 
 use super::{Flags, Part};
 use crate::cli::inputs::note;
-use crate::cli::say::{quoted, say};
+use crate::cli::say::quoted;
+use crate::cli::whole_files::{self, ScratchFolder};
 use crate::models::ResolvedModel;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use regard_tasks::data;
 use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::import::texts::is_table_name;
-use regard_tasks::import::{self, Places, Purpose, Request, Severity, TrainedImport};
+use regard_tasks::import::{Import, Places, Purpose, Request, SeenExamples, TrainedImport};
 use regard_tasks::recipe::Table;
-use regard_tasks::say::many;
+use regard_tasks::say::{count, many};
 use regard_tasks::train;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,7 @@ pub fn record(flags: &Flags, run: Option<&Path>) -> Result<Option<TrainedImport>
 
 /// Tasks whose examples are the rows of a table for any model. Those of a classifier are read by
 /// its recipe, which has keys for the columns.
-const OF_TABLES: [&str; 4] = ["translate", "summarize", "rerank", "answer"];
+const OF_TABLES: [&str; 5] = ["translate", "summarize", "rerank", "answer", "recognize"];
 
 /// Returns what is known about the files of a model that was not trained on imported ones, if
 /// --data names tables of its task.
@@ -74,15 +75,20 @@ fn has_end(path: &Path, wanted: &str) -> bool {
 fn languages(recipe: &Table, model: &ResolvedModel) -> Option<[String; 2]> {
     let data = recipe.get("data");
     let of_recipe = |key: &str| Some(data?.get(key)?.as_str()?.to_string());
-    let known = |[source, target]: [Option<String>; 2]| Some([source?, target?]);
-    let full = |both: &[String; 2]| both.iter().all(|each| !each.is_empty());
-    known(["source", "target"].map(of_recipe)).filter(full).or_else(|| {
-        const MOST: u64 = 1 << 20;
-        let bytes = train::files(model.files()).ok()?.read("tokenizer_config.json", MOST).ok()?;
-        let config: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-        let of_config = |key: &str| config.get(key)?.as_str().map(str::to_string);
-        known(["source_lang", "target_lang"].map(of_config)).filter(full)
-    })
+    both_known(["source", "target"].map(of_recipe)).or_else(|| languages_of_model(model))
+}
+
+/// Languages that a model translates between, as its tokenizer says.
+pub fn languages_of_model(model: &ResolvedModel) -> Option<[String; 2]> {
+    const MOST: u64 = 1 << 20;
+    let bytes = train::files(model.files()).ok()?.read("tokenizer_config.json", MOST).ok()?;
+    let config: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    let of_config = |key: &str| config.get(key)?.as_str().map(str::to_string);
+    both_known(["source_lang", "target_lang"].map(of_config))
+}
+
+fn both_known([source, target]: [Option<String>; 2]) -> Option<[String; 2]> {
+    Some([source?, target?]).filter(|both| both.iter().all(|each| !each.is_empty()))
 }
 
 /// Reads and checks the files, and says what was read.
@@ -100,44 +106,45 @@ pub fn read(flags: &Flags, trained: TrainedImport) -> Result<OwnExamples> {
         Part::Test => data::Part::Test,
     });
     request.purpose = Purpose::Evaluate(trained.clone());
-    let (import, findings) = import::read(&request).context("--data")?;
-    if let Some(import) = &import {
-        import.summary.iter().for_each(say);
-    }
-    let told = findings.text();
-    if !told.is_empty() {
-        say(told.trim_end());
-    }
-    if !findings.has_errors() && import.as_ref().is_none_or(|import| import.parts[2] == 0) {
-        bail!("--data {}: no example is left to evaluate", flags.data.join(", "));
-    }
-    let Some(import) = import else {
-        let mut errors = findings.list().iter().filter(|each| each.severity == Severity::Error);
-        let skip = match errors.all(|each| each.is_row) {
-            true => "; --skip-bad leaves such rows out",
-            false => "",
-        };
-        let count = many(findings.count(Severity::Error), "problem");
-        bail!("{count} in the data, nothing was evaluated{skip}");
-    };
-    // Images and recordings are not listed: their folders are.
-    let read = if import.read.is_empty() { &request.data } else { &import.read };
-    let is_whole = import.read.is_empty() || request.edges.is_some();
-    let is_test = is_whole && import.chosen == Some(data::Part::Test);
-    if let Some(known) = trained.has_read(read).filter(|_| !is_test) {
-        note(&format!(
-            "the run was trained on {}: examples that it has seen are evaluated too; without \
-             --data, only the test part is",
-            known.display()
-        ));
-    }
+    let import = whole_files::read(&request, "evaluated")?;
     let folder = ScratchFolder::new()?;
-    import.write(&folder.0)?;
-    let (on, keys) = import.evaluation(&folder.0);
+    import.write(folder.path())?;
+    note_seen(&trained, &import, &request, folder.path());
+    let (on, keys) = import.evaluation(folder.path());
     let sides = import.column("source").zip(import.column("target")).map(<[String; 2]>::from);
     let [_, places] = import.places;
     let shown = flags.data.join(", ");
     Ok(OwnExamples { on, shown, sides, places, keys, _folder: folder })
+}
+
+/// Notes how many of the examples the run was trained on: their metrics are too good.
+fn note_seen(trained: &TrainedImport, import: &Import, request: &Request, written: &Path) {
+    // Images and recordings are not listed: their folders are.
+    let read = if import.read.is_empty() { &request.data } else { &import.read };
+    let is_whole = import.read.is_empty() || request.edges.is_some();
+    let is_test = is_whole && import.chosen == Some(data::Part::Test);
+    let known = trained.has_read(read).filter(|_| !is_test);
+    let is_file = |known: &Path| format!("the run was trained on {}: ", known.display());
+    let known = known.map(is_file);
+    let only = "without --data, only the test part is evaluated";
+    match trained.seen(written) {
+        Ok(Some(SeenExamples { seen, all, .. })) if seen > 0 => {
+            let (known, seen, all) = (known.unwrap_or_default(), count(seen), many(all, "example"));
+            note(&format!(
+                "{known}{seen} of {all} are in the training part of this run, so the metrics are \
+                 better than on new data; {only}"
+            ));
+        }
+        Ok(_) => {
+            if let Some(known) = known {
+                note(&format!("{known}examples that it has seen are evaluated too; {only}"));
+            }
+        }
+        Err(error) => note(&format!(
+            "{}whether the run was trained on these examples is not known: {error}",
+            known.unwrap_or_default()
+        )),
+    }
 }
 
 impl OwnExamples {
@@ -165,7 +172,22 @@ pub fn set_columns(flags: &Flags, recipe: &mut Table) -> Result<()> {
     }
     let mut request = Request::new(task);
     flags.columns.apply(&mut request);
+    let chosen = flags.columns.given().first().copied();
+    if let (Some(flag), Some(set)) = (chosen, flags.data.first())
+        && !Path::new(set).exists()
+        && !set.contains(['/', '\\', '.'])
+    {
+        bail!(
+            "{flag}: --data {} is a data set, whose columns are known: leave it out",
+            quoted(set)
+        );
+    }
     if let Some(data) = recipe.get_mut("data").and_then(|data| data.as_table_mut()) {
+        // Columns are those of a file, and not of the data set that the model was trained on.
+        if chosen.is_some() {
+            data.insert("set".into(), regard_tasks::own::FILES.into());
+            ["held_out", "test_per_mille"].iter().for_each(|key| drop(data.remove(*key)));
+        }
         let columns = [("text", request.columns.text), ("label", request.columns.label)];
         for (key, value) in columns {
             if let Some(value) = value {
@@ -184,32 +206,4 @@ pub fn set_columns(flags: &Flags, recipe: &mut Table) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// A folder that is removed at the end.
-struct ScratchFolder(PathBuf);
-
-impl ScratchFolder {
-    fn new() -> Result<ScratchFolder> {
-        let mut builder = std::fs::DirBuilder::new();
-        // The examples are the user's.
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        let place = std::env::temp_dir();
-        for number in 0..1000 {
-            let folder = place.join(format!("regard-eval-{}-{number}", std::process::id()));
-            match builder.create(&folder) {
-                Ok(()) => return Ok(ScratchFolder(folder)),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(|| folder.display().to_string()),
-            }
-        }
-        bail!("{}: holds too many folders regard-eval-…; remove them", place.display())
-    }
-}
-
-impl Drop for ScratchFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -51,9 +51,10 @@ pub struct OwnFlags {
     /// Train a larger model, at most 90 minutes [default: at most 15 minutes]
     #[arg(long, requires = "data")]
     better: bool,
-    /// Fine-tune a pretrained encoder: a folder, a run, or a Hugging Face Hub id
-    #[arg(long, value_name = "MODEL", requires = "data")]
-    from: Option<String>,
+    /// Fine-tune a pretrained encoder: a folder, a run, or a Hugging Face Hub id; also for a recipe
+    /// with the key `from`
+    #[arg(long, value_name = "MODEL", conflicts_with = "resume")]
+    pub from: Option<String>,
     /// Check the data and print the recipe, without training
     #[arg(long, requires = "data")]
     dry_run: bool,

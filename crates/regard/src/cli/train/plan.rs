@@ -42,7 +42,12 @@ impl Plan {
                      name a recipe listed by `regard recipes`"
                 );
             }
-            let mut recipe = recipe::resolve_task(name, &flags.overrides)?;
+            let mut table = recipe::table(name, &flags.overrides)?;
+            if let Some(from) = &flags.own.from {
+                set_origin(&mut table, name, from)?;
+            }
+            let recipe = regard_tasks::recipe::task(table);
+            let mut recipe = recipe.map_err(|message| anyhow!("{name}: {message}"))?;
             if let Some(seed) = global.seed {
                 recipe.set_seed(seed);
             }
@@ -68,6 +73,25 @@ impl Plan {
         let recipe = resumed(flags, global, &folder)?;
         Ok(Plan { recipe, folder, resume: true, data: None })
     }
+}
+
+/// Sets the pretrained model that a recipe starts from.
+fn set_origin(table: &mut Table, name: &str, from: &str) -> Result<()> {
+    if !table.contains_key("from") {
+        let has_key = |text: &str| text.lines().any(|line| line.starts_with("from ="));
+        let all = recipe::RECIPES.iter().filter(|(_, text)| has_key(text));
+        let all: Vec<&str> = all.map(|(name, _)| *name).collect();
+        bail!(
+            "--from: {name} trains a model from scratch; recipes that start from a pretrained one: \
+             {}. For your own data: regard train classify --data FILE --from {}",
+            all.join(", "),
+            quoted(from)
+        );
+    }
+    table.insert("from".into(), from.into());
+    // It is a commit of the model that the recipe names.
+    table.remove("revision");
+    Ok(())
 }
 
 /// Returns the recipe of a resumed run: its own, with the overrides that are allowed to change.
