@@ -6,7 +6,8 @@ nanoGPT (Karpathy 2022) at the sizes it proposes for CPUs: 4 layers, width 128, 
 64, batch 12, no dropout, no biases, the head tied to the table, smaller first values for what
 adds to the stream, AdamW (0.9, 0.99) with decay 0.1 of matrices, 100 steps of warm-up to 1e-3 and
 a cosine to 1e-4, clipping at 1. Windows are drawn at random. Both run on the same threads, one
-after the other; both are measured on all of the last tenth of the text, in windows of 64 letters.
+after the other; both are measured on all of the last tenth of the text, in windows of 64 letters,
+and as nanoGPT does on 20 batches of 12 windows at random places of it, the same for both.
 Seconds are those of the steps alone.
 
 Data is read from REGARD_DATA.
@@ -28,13 +29,17 @@ from texts import program
 LAYERS, WIDTH, HEADS, CONTEXT, BATCH = 4, 128, 4, 64, 12
 
 
+def text():
+    path = pathlib.Path(os.environ["REGARD_DATA"]) / "tinyshakespeare"
+    return next(path.glob("*.txt")).read_text()
+
+
 def letters():
     import torch
 
-    path = pathlib.Path(os.environ["REGARD_DATA"]) / "tinyshakespeare"
-    text = next(path.glob("*.txt")).read_text()
-    table = {letter: i for i, letter in enumerate(sorted(set(text)))}
-    ids = torch.tensor([table[letter] for letter in text])
+    whole = text()
+    table = {letter: i for i, letter in enumerate(sorted(set(whole)))}
+    ids = torch.tensor([table[letter] for letter in whole])
     border = int(0.9 * len(ids))
     return ids[:border], ids[border:], len(table)
 
@@ -88,8 +93,24 @@ def rate(step, steps):
     return 1e-4 + 0.5 * (1 + math.cos(math.pi * through)) * 9e-4
 
 
+def drawn_loss(logits, ids):
+    """The loss on 20 batches at random places of `ids`; `logits` are those of a batch."""
+    import torch
+    from torch.nn import functional as F
+
+    draw = torch.Generator().manual_seed(1337)
+    losses = []
+    with torch.inference_mode():
+        for _ in range(20):
+            starts = torch.randint(len(ids) - CONTEXT, (BATCH,), generator=draw)
+            rows = torch.stack([ids[i : i + CONTEXT + 1] for i in starts.tolist()])
+            found = logits(rows[:, :-1])
+            losses.append(F.cross_entropy(found.flatten(0, 1), rows[:, 1:].flatten()).item())
+    return sum(losses) / len(losses)
+
+
 def by_torch(steps, seed):
-    """The loss on all of the last tenth, and the seconds of the steps."""
+    """The losses on all of the last tenth and at random places, and the seconds of the steps."""
     import torch
     from torch.nn import functional as F
 
@@ -122,7 +143,7 @@ def by_torch(steps, seed):
             F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum").item()
             for x, y in parts
         )
-    return total / whole, seconds
+    return total / whole, drawn_loss(model, valid), seconds
 
 
 def by_regard(binary, steps, seed, threads):
@@ -135,10 +156,22 @@ def by_regard(binary, steps, seed, threads):
         command = [str(part) for part in command]
         subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
         lines = (pathlib.Path(home) / "run" / "metrics.jsonl").read_text().splitlines()
+        drawn = drawn_loss(*by_transformers(pathlib.Path(home) / "run" / "model"))
     marks = {}
     for line in lines:
         marks |= json.loads(line)
-    return marks["valid_loss"], marks["seconds"]
+    return marks["valid_loss"], drawn, marks["seconds"]
+
+
+def by_transformers(folder):
+    """Our model as transformers opens it: its logits, and the last tenth in its ids."""
+    import torch
+    from transformers import GPT2LMHeadModel
+
+    model = GPT2LMHeadModel.from_pretrained(folder).eval()
+    table = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    ids = torch.tensor([table[letter] for letter in text()])
+    return lambda rows: model(rows).logits, ids[int(0.9 * len(ids)) :]
 
 
 def main():
@@ -159,7 +192,8 @@ def main():
         peer = by_torch(given.steps, seed)
         rows.append({
             "seed": seed, "Regard loss": ours[0], "nanoGPT loss": peer[0],
-            "Regard s": ours[1], "nanoGPT s": peer[1], "× nanoGPT": peer[1] / ours[1],
+            "Regard drawn": ours[1], "nanoGPT drawn": peer[1],
+            "Regard s": ours[2], "nanoGPT s": peer[2], "× nanoGPT": peer[2] / ours[2],
         })
     if given.json:
         print(json.dumps(rows))
