@@ -1,11 +1,12 @@
 """A GPT that learns Shakespeare letter by letter: the recipe, and nanoGPT's way in PyTorch.
 
-    python bench/language.py [--steps N] [--seeds N] [--json]
+    python bench/language.py [--steps N] [--seeds N] [--lr X] [--json]
 
 nanoGPT (Karpathy 2022) at the sizes it proposes for CPUs: 4 layers, width 128, 4 heads, context
 64, batch 12, no dropout, no biases, the head tied to the table, smaller first values for what
-adds to the stream, AdamW (0.9, 0.99) with decay 0.1 of matrices, 100 steps of warm-up to 1e-3 and
-a cosine to 1e-4, clipping at 1. Windows are drawn at random. Both run on the same threads, one
+adds to the stream, AdamW (0.9, 0.99) with decay 0.1 of matrices, 100 steps of warm-up to the
+learning rate and a cosine to a tenth of it, clipping at 1. The rate is nanoGPT's 1e-3 for both
+unless --lr gives another; the recipe has 4e-3. Windows are drawn at random. Both run on the same threads, one
 after the other; both are measured on all of the last tenth of the text, in windows of 64 letters,
 and as nanoGPT does on 20 batches of 12 windows at random places of it, the same for both.
 Seconds are those of the steps alone.
@@ -86,11 +87,11 @@ def gpt(words):
     return Gpt()
 
 
-def rate(step, steps):
+def rate(step, steps, lr):
     if step < 100:
-        return 1e-3 * (step + 1) / 101
+        return lr * (step + 1) / 101
     through = (step - 100) / max(1, steps - 100)
-    return 1e-4 + 0.5 * (1 + math.cos(math.pi * through)) * 9e-4
+    return 0.1 * lr + 0.5 * (1 + math.cos(math.pi * through)) * 0.9 * lr
 
 
 def drawn_loss(logits, ids):
@@ -109,7 +110,7 @@ def drawn_loss(logits, ids):
     return sum(losses) / len(losses)
 
 
-def by_torch(steps, seed):
+def by_torch(steps, seed, lr):
     """The losses on all of the last tenth and at random places, and the seconds of the steps."""
     import torch
     from torch.nn import functional as F
@@ -120,12 +121,12 @@ def by_torch(steps, seed):
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     others = [p for p in model.parameters() if p.dim() < 2]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
-    adamw = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99))
+    adamw = torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.99))
     seconds = 0
     for step in range(steps):
         began = time.perf_counter()
         for group in adamw.param_groups:
-            group["lr"] = rate(step, steps)
+            group["lr"] = rate(step, steps, lr)
         starts = torch.randint(len(train) - CONTEXT, (BATCH,))
         rows = torch.stack([train[i : i + CONTEXT + 1] for i in starts.tolist()])
         logits = model(rows[:, :-1])
@@ -146,12 +147,12 @@ def by_torch(steps, seed):
     return total / whole, drawn_loss(model, valid), seconds
 
 
-def by_regard(binary, steps, seed, threads):
+def by_regard(binary, steps, seed, lr, threads):
     with tempfile.TemporaryDirectory() as home:
         command = [
             binary, "train", "shakespeare-gpt-small", "--out", f"{home}/run", "--seed", seed,
             "--threads", threads, "--set", f"train.steps={steps}",
-            "--set", f"train.eval_every={steps}",
+            "--set", f"train.eval_every={steps}", "--set", f"train.lr={lr}",
         ]
         command = [str(part) for part in command]
         subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
@@ -178,6 +179,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     given = parser.parse_args()
@@ -188,8 +190,8 @@ def main():
     torch.set_num_threads(given.threads)
     binary, rows = program(), []
     for seed in range(1, given.seeds + 1):
-        ours = by_regard(binary, given.steps, seed, given.threads)
-        peer = by_torch(given.steps, seed)
+        ours = by_regard(binary, given.steps, seed, given.lr, given.threads)
+        peer = by_torch(given.steps, seed, given.lr)
         rows.append({
             "seed": seed, "Regard loss": ours[0], "nanoGPT loss": peer[0],
             "Regard drawn": ours[1], "nanoGPT drawn": peer[1],

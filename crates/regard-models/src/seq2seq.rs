@@ -39,6 +39,14 @@ pub struct Next {
     pub attention: Option<Tensor<2>>,
 }
 
+impl Next {
+    /// Replaces the contents of `logits` by `[R, V]`, and returns the attention weights.
+    pub(crate) fn into_slices(self, logits: &mut Vec<f32>) -> Option<Tensor<2>> {
+        numbers(self.logits, logits);
+        self.attention
+    }
+}
+
 /// Decoding state of several rows.
 pub trait Decoding {
     /// Feeds one token to each row, and returns the prediction of the next.
@@ -51,9 +59,7 @@ pub trait Decoding {
     /// contents of `logits` by `[R, V]`, and returns the attention weights. A plan
     /// ([`regard_attention::plan`]) makes no tensors here.
     fn step_slices(&mut self, words: &[u32], logits: &mut Vec<f32>) -> Option<Tensor<2>> {
-        let next = self.step(tokens(words, &Device::flex()));
-        numbers(next.logits, logits);
-        next.attention
+        self.step(tokens(words, &Device::flex())).into_slices(logits)
     }
 
     /// Reorders rows for beam search: row `i` continues from the state of row `parents[i]`.

@@ -88,7 +88,8 @@ impl TextBenchmark {
         let writing = self.model().decode(&begin);
         let mut writing = writing.ok_or_else(|| Error::invalid("this model cannot generate"))?;
         let mut logits = vec![];
-        writing.step_slices(&ends, &mut logits);
+        count_step();
+        timed(Part::Rest, || writing.step_slices(&ends, &mut logits));
         let first = began.elapsed().as_secs_f64();
         let (draw, all) = (Stream::new(0, 0, 1), self.model().vocabulary() as u32);
         let mut steps = vec![];

@@ -65,15 +65,31 @@ pub fn measure<T>(work: impl FnOnce() -> T) -> (T, PartTimes) {
     for counter in NANOSECONDS.iter().chain([&STEPS]) {
         counter.store(0, Relaxed);
     }
-    MEASURING.store(true, Relaxed);
+    let measuring = Measuring::start();
     let result = work();
-    MEASURING.store(false, Relaxed);
+    drop(measuring);
     let mut found = PartTimes { steps: STEPS.load(Relaxed), ..PartTimes::default() };
     for (time, counter) in found.times.iter_mut().zip(&NANOSECONDS) {
         *time = Duration::from_nanos(counter.load(Relaxed));
     }
     drop(turn);
     (result, found)
+}
+
+/// Ends the measurement, also if it panics.
+struct Measuring;
+
+impl Measuring {
+    fn start() -> Measuring {
+        MEASURING.store(true, Relaxed);
+        Measuring
+    }
+}
+
+impl Drop for Measuring {
+    fn drop(&mut self) {
+        MEASURING.store(false, Relaxed);
+    }
 }
 
 /// Runs `work` as this part. A part inside of another is not counted for the outer one.
@@ -108,30 +124,4 @@ fn switch(to: Option<Part>) -> Option<Part> {
     let (part, since) = CURRENT.replace(to.map(|part| (part, now)))?;
     NANOSECONDS[part as usize].fetch_add((now - since).as_nanos() as u64, Relaxed);
     Some(part)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn inner_parts_are_not_counted_for_outer_ones() {
-        let wait = |ms| std::thread::sleep(Duration::from_millis(ms));
-        timed(Part::Search, || wait(1));
-        let ((), found) = measure(|| {
-            timed(Part::Rest, || {
-                wait(2);
-                timed(Part::Products, || wait(30));
-                count_step();
-            });
-            let panicked = std::panic::catch_unwind(|| timed(Part::Attention, || panic!("stop")));
-            assert!(panicked.is_err());
-            wait(30);
-        });
-        let time = |part: Part| found.times[part as usize].as_millis();
-        assert_eq!(found.steps, 1);
-        assert!(time(Part::Products) >= 30, "{found:?}");
-        assert!((2..30).contains(&time(Part::Rest)), "{found:?}");
-        assert!(time(Part::Attention) < 30 && time(Part::Search) == 0, "{found:?}");
-    }
 }

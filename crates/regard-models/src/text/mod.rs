@@ -41,7 +41,6 @@ use crate::{Error, ModelFiles, Result, sizes};
 use burn::module::{Module, ModuleDisplay, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use head::{HeadInputs, Heads};
-use regard_attention::backend::numbers;
 use regard_attention::layers::{Embedding, SelfAttention};
 use regard_attention::ops::Activation;
 use regard_attention::plan::PlannedLinear;
@@ -417,8 +416,7 @@ impl Decoding for Telling<'_> {
             head.forward_into(hidden, logits);
             return None;
         }
-        numbers(self.step(tokens(words, &Device::flex())).logits, logits);
-        None
+        self.step(tokens(words, &Device::flex())).into_slices(logits)
     }
 
     fn reorder(&mut self, parents: &[usize]) {

@@ -68,8 +68,8 @@ impl Sample {
             let target = columns.next().map(str::to_string);
             if columns.next().is_some() {
                 return Err(Error::invalid(format!(
-                    "{name}: line {} has more than two columns; --source and --target choose two of \
-                     them, --text one",
+                    "{name}: line {} has more than two columns; choose those of a translator by \
+                     --source and --target, that of another model by --text",
                     at + 1
                 )));
             }

@@ -26,7 +26,9 @@ pub fn refuse_binary(first: &[u8], name: &Path) -> Result<()> {
             ("a zip archive, perhaps a spreadsheet or a document", save.to_string())
         }
         [b'%', b'P', b'D', b'F', ..] => ("a PDF file", format!("to convert it: pdftotext {file}")),
-        [0x1f, 0x8b, ..] => ("compressed by gzip", "the end of its name must be .gz".to_string()),
+        [0x1f, 0x8b, ..] => {
+            ("compressed by gzip", format!("to decompress it: gzip -dc {file} > NEW"))
+        }
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             ("UTF-16", format!("to convert it: iconv -f UTF-16 -t UTF-8 {file} > NEW"))
         }

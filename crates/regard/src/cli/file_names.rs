@@ -40,7 +40,8 @@ const ENDS: [&str; 18] = [
 fn is_file_name(text: &str) -> bool {
     let end = text.rsplit_once('.').map(|(stem, end)| (!stem.is_empty(), end.to_lowercase()));
     let is_known = end.is_some_and(|(has_stem, end)| has_stem && ENDS.contains(&end.as_str()));
-    is_known && !text.contains(char::is_whitespace)
+    // An address is not a file.
+    is_known && !text.contains(char::is_whitespace) && !text.contains("://")
 }
 
 fn note_file_name(text: &str) {

@@ -44,9 +44,10 @@ pub struct Flags {
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
     /// Texts to measure on, one on each line; for a translator with a tab and the translation. Or a
-    /// table (.csv, .tsv, .jsonl) [default: built-in English sentences]
+    /// table (.csv, .tsv, .jsonl), or two parallel files for a translator [default: built-in English
+    /// sentences]
     #[arg(long, value_name = "FILE")]
-    data: Option<PathBuf>,
+    data: Vec<PathBuf>,
     /// Largest accepted loss: relative increase of perplexity (int8 0.005, int4 0.06), 1 − cosine
     /// (0.001, 0.02), or points of BLEU (0.3, 1)
     #[arg(long, value_name = "X", allow_negative_numbers = true)]

@@ -49,14 +49,14 @@ impl ScratchFolder {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         let place = std::env::temp_dir();
         for number in 0..1000 {
-            let folder = place.join(format!("regard-eval-{}-{number}", std::process::id()));
+            let folder = place.join(format!("regard-{}-{number}", std::process::id()));
             match builder.create(&folder) {
                 Ok(()) => return Ok(ScratchFolder(folder)),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error).with_context(|| folder.display().to_string()),
             }
         }
-        bail!("{}: holds too many folders regard-eval-…; remove them", place.display())
+        bail!("{}: holds too many folders regard-…; remove them", place.display())
     }
 
     /// Returns its path.

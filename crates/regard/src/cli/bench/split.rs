@@ -34,9 +34,9 @@ impl StepSplit {
     /// Writes a line.
     pub fn write(&self, out: &mut dyn Write) -> Result<()> {
         let all: f64 = self.parts.iter().map(|part| part.us_per_step).sum();
-        write!(out, "a step of {}: {all:.1} µs", self.steps)?;
+        write!(out, "{} steps of {all:.1} µs, summed over threads", self.steps)?;
         for (number, StepPart { part, us_per_step }) in self.parts.iter().enumerate() {
-            let before = if number == 0 { ";" } else { "," };
+            let before = if number == 0 { ":" } else { "," };
             let percent = 100.0 * us_per_step / all;
             write!(out, "{before} {part} {us_per_step:.1} ({percent:.0} %)")?;
         }

@@ -25,7 +25,7 @@ Examples (english.txt is your file, a sentence per line):
   regard bench translate --lines english.txt --model runs/tatoeba-en-fr-transformer  # your run
 
 Lines are batched by length. A first round is warm-up and is not counted; a last one measures the
-parts of a decoding step: tokenizer, encoder, products, attention, search.")]
+parts of a decoding step: tokenizer, encoder, products, attention, search, and the rest.")]
 pub struct Flags {
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
     /// [default: `en-fr`, built in]

@@ -135,7 +135,8 @@ fn note_seen(trained: &TrainedImport, import: &Import, request: &Request, writte
                  better than on new data; {only}"
             ));
         }
-        Ok(_) => {
+        Ok(Some(_)) => {}
+        Ok(None) => {
             if let Some(known) = known {
                 note(&format!("{known}examples that it has seen are evaluated too; {only}"));
             }

@@ -18,14 +18,17 @@ use std::path::Path;
 
 /// Reads the file of --data, or takes the sentences that are built in.
 pub fn read(flags: &Flags, model: &ResolvedModel) -> Result<Sample> {
-    let Some(path) = &flags.data else { return Ok(Sample::built_in()) };
+    let Some(path) = flags.data.first() else { return Ok(Sample::built_in()) };
     let is_translator = zoo::is::<dyn Seq2Seq>(&train::files(model.files())?.config()?);
-    let is_chosen = !flags.columns.given().is_empty();
+    if flags.data.len() > 1 && !is_translator {
+        bail!("--data: got {} files, need one; only a translator takes two", flags.data.len());
+    }
+    let is_chosen = !flags.columns.given().is_empty() || flags.data.len() > 1;
     // A file of lines without tabs has no columns, whatever its name is.
     let is_table = is_chosen || is_table_name(path) && !has_one_column(path)?;
     match (is_table, is_translator) {
         (false, _) => lines(path),
-        (true, true) => pairs(flags, path, model),
+        (true, true) => pairs(flags, model),
         (true, false) => column(flags, path, model),
     }
 }
@@ -50,8 +53,8 @@ fn lines(path: &Path) -> Result<Sample> {
     Sample::parse(&name, &text).context("--data")
 }
 
-/// Two columns of a table, chosen as `regard eval` chooses them.
-fn pairs(flags: &Flags, path: &Path, model: &ResolvedModel) -> Result<Sample> {
+/// Two columns of a table, or two parallel files, chosen as `regard eval` chooses them.
+fn pairs(flags: &Flags, model: &ResolvedModel) -> Result<Sample> {
     let recorded = match model {
         ResolvedModel::Folder(folder) => TrainedImport::of_run(&folder.path)?,
         ResolvedModel::Shipped(_) => None,
@@ -60,7 +63,7 @@ fn pairs(flags: &Flags, path: &Path, model: &ResolvedModel) -> Result<Sample> {
     let trained = trained
         .unwrap_or_else(|| TrainedImport::of_model("translate", eval::languages_of_model(model)));
     let mut request = Request::new("translate");
-    request.data = vec![path.to_path_buf()];
+    request.data = flags.data.clone();
     flags.columns.apply(&mut request);
     request.purpose = Purpose::Evaluate(trained);
     let import = whole_files::read(&request, "measured")?;
@@ -73,7 +76,8 @@ fn pairs(flags: &Flags, path: &Path, model: &ResolvedModel) -> Result<Sample> {
         Example { text: source.to_string(), target: Some(target.to_string()) }
     };
     let examples = text.lines().skip(1).map(pair).collect();
-    Ok(Sample { examples, name: path.display().to_string() })
+    let names: Vec<String> = flags.data.iter().map(|path| path.display().to_string()).collect();
+    Ok(Sample { examples, name: names.join(", ") })
 }
 
 /// A text column of a table.
