@@ -8,6 +8,7 @@ use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
 use regard_tasks::pipeline::Pipeline;
+use regard_tasks::say;
 use regard_tasks::score::{Parameters, Response, Scorer};
 use std::io::Write;
 
@@ -52,6 +53,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     inputs::each(&source, global.json, out, &mut |text, out| {
         unknown.note(scorer.0.tokenizer(), text);
         let response = scorer.run_one(text.to_string(), &Parameters::default())?;
+        // Its perplexity is 1, which looks like a perfect prediction.
+        if response.token_logprobs.iter().flatten().count() == 0 {
+            inputs::note(&format!(
+                "{:?} has no token with a probability: the first one has no context to be predicted \
+                 from",
+                say::short(text, 40)
+            ));
+        }
         if global.json {
             return Ok(write_json(out, &response)?);
         }

@@ -29,15 +29,12 @@ fn silence_is_not_taken_for_speech() {
 #[test]
 fn an_empty_text_has_no_embedding() {
     let embed = ["embed", "--model", "wiki-bert", "--json"];
-    fails(
-        &[&embed[..], &[""]].concat(),
-        &["text 1: got an empty text, without tokens; need words to embed"],
-    );
+    fails(&[&embed[..], &[""]].concat(), &["text 1: a text without tokens cannot be embedded"]);
     let ran = piped(&embed, b"one\n\n \ntwo\n");
     assert_eq!(ran.status.code(), Some(1));
     let out = String::from_utf8(ran.stdout).unwrap();
     let keys = out.lines().map(|line| line.split('"').nth(1).unwrap()).collect::<Vec<_>>();
     assert_eq!(keys, ["embedding", "error", "error", "embedding"], "lines stay in their places");
     let err = String::from_utf8(ran.stderr).unwrap();
-    assert!(err.contains("line 2: got an empty text") && err.contains("line 3"), "{err}");
+    assert!(err.contains("line 2: a text without tokens") && err.contains("line 3"), "{err}");
 }

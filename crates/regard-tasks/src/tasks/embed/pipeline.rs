@@ -95,7 +95,7 @@ impl Pipeline for Embedder {
             // The vector of no words would be that of the special tokens, which means nothing.
             if text.trim().is_empty() {
                 return Err(Error::invalid(
-                    "got an empty text, without tokens; need words to embed",
+                    "a text without tokens cannot be embedded: it is empty",
                 ));
             }
             let embedding = self.0.embed(&[text], pooling, normalize)?.remove(0);

@@ -2,8 +2,7 @@
 
 use crate::generate::{Generator, Scored};
 use crate::pipeline::Pipeline;
-use crate::say;
-use regard_models::{Error, ModelFiles, Result};
+use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,17 +50,6 @@ impl Pipeline for Scorer {
     }
 
     fn run(&self, inputs: &[String], _: &Parameters) -> Result<Vec<Result<Response>>> {
-        let one = |text: &String| {
-            let scored = self.0.score(text)?;
-            // The perplexity of nothing would be 1, that of a perfect prediction.
-            if scored.token_logprobs.iter().flatten().count() == 0 {
-                return Err(Error::invalid(format!(
-                    "got {}, need at least two: the first has no context to be predicted from",
-                    say::many(scored.tokens.len(), "token")
-                )));
-            }
-            Ok(scored.into())
-        };
-        Ok(inputs.iter().map(one).collect())
+        Ok(inputs.iter().map(|text| Ok(self.0.score(text)?.into())).collect())
     }
 }
