@@ -7,7 +7,7 @@
 mod names;
 
 use super::propose::{Proposal, Wanted, propose, quoted};
-use super::twins::{refuse_twins, twins};
+use super::twins::{refuse_twins, twins, without_copies};
 use crate::say;
 use names::{LABEL, LABEL_FIRST, Names, TEXT, TEXT_FIRST, by_contents, label_of_two};
 
@@ -262,20 +262,8 @@ pub(crate) fn name(cell: &str) -> String {
 }
 
 /// A cell without spaces around it and the byte-order mark that joined files have between them.
-fn plain(cell: &str) -> &str {
+pub(super) fn plain(cell: &str) -> &str {
     cell.trim().trim_start_matches('\u{feff}').trim()
-}
-
-/// Whether two rows have the same cells.
-pub(crate) fn is_copy(row: &Row, other: &Row) -> bool {
-    row.len() == other.len() && row.iter().zip(other).all(|(a, b)| plain(a) == plain(b))
-}
-
-/// Rows without copies of the first one. Files that were joined repeat their header, which is no
-/// less a header for it.
-fn without_copies<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
-    let is_kept = |(at, row): &(usize, &&'a Row)| *at == 0 || !is_copy(row, rows[0]);
-    rows.iter().enumerate().filter(is_kept).map(|(_, row)| *row).collect()
 }
 
 /// Number of columns that a message lists.

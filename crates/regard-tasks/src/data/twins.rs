@@ -1,6 +1,6 @@
-//! Columns with one name: the name chooses neither of them.
+//! Columns with one name, which chooses neither of them, and rows with the same cells.
 
-use super::choose::name;
+use super::choose::{name, plain};
 
 /// Returns the other columns with the name of a column, which differ at most in case.
 pub(crate) fn twins(first: &[String], at: usize) -> Vec<usize> {
@@ -27,6 +27,18 @@ pub(crate) fn refuse_twins(first: &[String], at: usize, set: Option<&str>) -> Re
         numbers.join(" and "),
         name(&first[at])
     ))
+}
+
+/// Whether two rows have the same cells.
+pub(crate) fn is_copy(row: &[String], other: &[String]) -> bool {
+    row.len() == other.len() && row.iter().zip(other).all(|(a, b)| plain(a) == plain(b))
+}
+
+/// Rows without copies of the first one. Files that were joined repeat their header, which is no
+/// less a header for it.
+pub(super) fn without_copies<'a>(rows: &[&'a [String]]) -> Vec<&'a [String]> {
+    let is_kept = |(at, row): &(usize, &&'a [String])| *at == 0 || !is_copy(row, rows[0]);
+    rows.iter().enumerate().filter(is_kept).map(|(_, row)| *row).collect()
 }
 
 #[cfg(test)]
