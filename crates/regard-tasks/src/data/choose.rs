@@ -7,7 +7,7 @@
 mod names;
 
 use super::propose::{Proposal, Wanted, propose, quoted};
-use super::twins::{refuse_twins, twins, without_copies};
+use super::twins::{refuse_twins, without_copies};
 use crate::say;
 use names::{LABEL, LABEL_FIRST, Names, TEXT, TEXT_FIRST, by_contents, label_of_two};
 
@@ -28,20 +28,11 @@ impl ColumnSelection {
     /// Refuses columns that were found by their names if others have these names too.
     fn refuse_twins(&self, first: &Row, text: &[usize], label: usize) -> Result<(), String> {
         if self.text.is_none() {
-            // Of columns with one name, the first.
-            let is_one =
-                |at: &&usize| !text.iter().any(|t| t < *at && twins(first, **at).contains(t));
-            let numbers: Vec<String> =
-                text.iter().filter(is_one).map(|at| (at + 1).to_string()).collect();
-            let set = self.spelling.set("text", &numbers.join(","));
-            text.iter().try_for_each(|at| refuse_twins(first, *at, Some(&set)))?;
+            refuse_twins(first, text, Some(&|value| self.spelling.set("text", value)))?;
         }
         match self.label {
             Some(_) => Ok(()),
-            None => {
-                let set = self.spelling.set("label", &(label + 1).to_string());
-                refuse_twins(first, label, Some(&set))
-            }
+            None => refuse_twins(first, &[label], Some(&|value| self.spelling.set("label", value))),
         }
     }
 }
@@ -239,8 +230,7 @@ pub(crate) fn place(
         if let [one] = (0..first.len()).filter(same).collect::<Vec<_>>()[..] {
             return Ok((one, true));
         }
-        let set = spelling.set(key, &(column + 1).to_string());
-        refuse_twins(first, column, Some(&set))?;
+        refuse_twins(first, &[column], Some(&|value| spelling.set(key, value)))?;
         return Ok((column, true));
     }
     let number = asked.parse().ok().filter(|number| (1..=first.len()).contains(number));

@@ -105,7 +105,10 @@ fn a_name_of_two_columns_chooses_neither() {
     // A column that is not read may have any name, and case can tell two apart.
     assert!(chosen("id|id|text|label\n1|2|a b|x", &asked("", "")).is_ok());
     let error = chosen("title|label|Title|body\na|x|b|c", &asked("", "")).unwrap_err();
-    assert!(error.contains("columns 1 and 3") && error.ends_with("data.text=1,4"), "{error}");
+    assert!(error.contains("\"title\" and \"Title\" have names that"), "{error}");
+    assert!(error.ends_with("data.text=title,body"), "{error}");
+    let told = chosen("title|label|Title|body\na|x|b|c", &asked("title,body", "")).unwrap();
+    assert!(told.starts_with("text: column 'title' + 'body',"), "{told}");
     let error = chosen("text|label|label\na|x|y", &asked("", "")).unwrap_err();
     assert!(error.contains("columns 2 and 3") && error.ends_with("data.label=2"), "{error}");
     let told = chosen("Text|text|label\na|b|x", &asked("text", "label")).unwrap();

@@ -275,10 +275,10 @@ fn choose(rows: &[&[String]], header: Option<bool>, request: &Request) -> Result
         )
     })?;
     if header {
-        [Some(id), part].iter().flatten().try_for_each(|at| refuse_twins(first, *at, None))?;
+        [Some(id), part].iter().flatten().try_for_each(|at| refuse_twins(first, &[*at], None))?;
     }
     if header && request.columns.label.is_none() {
-        refuse_twins(first, label, Some(&format!("--label {}", label + 1)))?;
+        refuse_twins(first, &[label], Some(&|value| format!("--label {value}")))?;
     }
     let header = header.then(|| first.to_vec());
     Ok(Chosen { id, label: Some(label), part, features: None, header })

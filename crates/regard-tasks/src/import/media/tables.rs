@@ -139,10 +139,10 @@ fn choose(
         }
         Some(text) => {
             if header {
-                refuse_twins(first, path, None)?;
+                refuse_twins(first, &[path], None)?;
             }
             if header && flag.is_none() {
-                refuse_twins(first, text, Some(&format!("--label {}", text + 1)))?;
+                refuse_twins(first, &[text], Some(&|value| format!("--label {value}")))?;
             }
             Ok(Chosen { path, text, header: header.then(|| first.to_vec()) })
         }
