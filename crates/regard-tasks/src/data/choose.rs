@@ -4,50 +4,12 @@
 //! labels are few and short. Where none of this is clear, nothing is guessed: the error shows the
 //! first row and the keys that settle it.
 
-use super::propose::{Proposal, Wanted, propose, quoted};
-use super::twins::{refuse_twins, twins};
-use crate::say;
-use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
+mod names;
 
-/// Preferred names of text columns.
-const TEXT_FIRST: [&str; 2] = ["text", "sentence"];
-/// Other names of text columns. Several of them, such as a title and a description, are joined.
-const TEXT: [&str; 18] = [
-    "title",
-    "headline",
-    "subject",
-    "description",
-    "review",
-    "content",
-    "body",
-    "comment",
-    "message",
-    "question",
-    "query",
-    "utterance",
-    "tweet",
-    "document",
-    "article",
-    "abstract",
-    "phrase",
-    "texts",
-];
-/// Preferred name of the label column.
-const LABEL_FIRST: &str = "label";
-/// Other names of the label column.
-const LABEL: [&str; 10] = [
-    "labels",
-    "class",
-    "category",
-    "target",
-    "polarity",
-    "sentiment",
-    "intent",
-    "topic",
-    "emotion",
-    "stars",
-];
+use super::propose::{Proposal, Wanted, propose, quoted};
+use super::twins::{refuse_twins, without_copies};
+use crate::say;
+use names::{LABEL, LABEL_FIRST, Names, TEXT, TEXT_FIRST, by_contents, label_of_two};
 
 /// Columns that the user chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,20 +28,11 @@ impl ColumnSelection {
     /// Refuses columns that were found by their names if others have these names too.
     fn refuse_twins(&self, first: &Row, text: &[usize], label: usize) -> Result<(), String> {
         if self.text.is_none() {
-            // Of columns with one name, the first.
-            let is_one =
-                |at: &&usize| !text.iter().any(|t| t < *at && twins(first, **at).contains(t));
-            let numbers: Vec<String> =
-                text.iter().filter(is_one).map(|at| (at + 1).to_string()).collect();
-            let set = self.spelling.set("text", &numbers.join(","));
-            text.iter().try_for_each(|at| refuse_twins(first, *at, Some(&set)))?;
+            refuse_twins(first, text, Some(&|value| self.spelling.set("text", value)))?;
         }
         match self.label {
             Some(_) => Ok(()),
-            None => {
-                let set = self.spelling.set("label", &(label + 1).to_string());
-                refuse_twins(first, label, Some(&set))
-            }
+            None => refuse_twins(first, &[label], Some(&|value| self.spelling.set("label", value))),
         }
     }
 }
@@ -277,8 +230,7 @@ pub(crate) fn place(
         if let [one] = (0..first.len()).filter(same).collect::<Vec<_>>()[..] {
             return Ok((one, true));
         }
-        let set = spelling.set(key, &(column + 1).to_string());
-        refuse_twins(first, column, Some(&set))?;
+        refuse_twins(first, &[column], Some(&|value| spelling.set(key, value)))?;
         return Ok((column, true));
     }
     let number = asked.parse().ok().filter(|number| (1..=first.len()).contains(number));
@@ -300,20 +252,8 @@ pub(crate) fn name(cell: &str) -> String {
 }
 
 /// A cell without spaces around it and the byte-order mark that joined files have between them.
-fn plain(cell: &str) -> &str {
+pub(super) fn plain(cell: &str) -> &str {
     cell.trim().trim_start_matches('\u{feff}').trim()
-}
-
-/// Whether two rows have the same cells.
-pub(crate) fn is_copy(row: &Row, other: &Row) -> bool {
-    row.len() == other.len() && row.iter().zip(other).all(|(a, b)| plain(a) == plain(b))
-}
-
-/// Rows without copies of the first one. Files that were joined repeat their header, which is no
-/// less a header for it.
-fn without_copies<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
-    let is_kept = |(at, row): &(usize, &&'a Row)| *at == 0 || !is_copy(row, rows[0]);
-    rows.iter().enumerate().filter(is_kept).map(|(_, row)| *row).collect()
 }
 
 /// Number of columns that a message lists.
@@ -385,132 +325,6 @@ pub(crate) fn is_above_numbers(rows: &[&Row]) -> bool {
     rest.len() >= 2 && (0..first.len()).any(above_numbers)
 }
 
-/// Columns whose names in the first row are known.
-struct Names {
-    /// Text columns; if a preferred name is among them, only that one.
-    texts: Vec<usize>,
-    labels: Vec<usize>,
-    first_label: Option<usize>,
-}
-
-impl Names {
-    fn of(first: &Row) -> Names {
-        let places = |known: &[&str]| -> Vec<usize> {
-            let is = |cell: &String| known.contains(&name(cell).as_str());
-            (0..first.len()).filter(|column| is(&first[*column])).collect()
-        };
-        let mut texts = places(&TEXT_FIRST);
-        texts.truncate(1);
-        if texts.is_empty() {
-            texts = places(&TEXT);
-        }
-        let first_label = places(&[LABEL_FIRST]).first().copied();
-        let labels = first_label.map_or_else(|| places(&LABEL), |label| vec![label]);
-        Names { texts, labels, first_label }
-    }
-
-    fn label(&self) -> Option<usize> {
-        match self.labels[..] {
-            [only] => Some(only),
-            _ => self.first_label,
-        }
-    }
-
-    fn text(&self, label: usize) -> Vec<usize> {
-        self.texts.iter().copied().filter(|column| *column != label).collect()
-    }
-
-    /// Whether the first row is a header: it has known names of a text and of a label, or a known
-    /// name that no other row has in that column.
-    fn is_header(&self, rows: &[&Row]) -> bool {
-        if !self.texts.is_empty() && !self.labels.is_empty() {
-            return true;
-        }
-        let mut known = self.texts.iter().chain(&self.labels);
-        rows.len() > 1
-            && known.any(|column| {
-                let of = |row: &&Row| row.get(*column).map(|cell| name(cell));
-                let header = of(&rows[0]);
-                rows[1..].iter().all(|row| of(row) != header)
-            })
-    }
-}
-
-/// Whether the first row is a header with unknown names, judged by the rows below it.
-/// `None` if that is unclear: no other row has its label, and labels repeat. A header must not
-/// become an example, and its name a label.
-fn by_contents(
-    rows: &[&Row],
-    names: &Names,
-    label: Option<usize>,
-    labels: Option<&[&str]>,
-) -> Option<bool> {
-    let first = rows[0];
-    let column = match label {
-        Some(label) => Some(label),
-        None if first.len() == 2 => label_of_two(&rows[1..], labels),
-        None => None,
-    };
-    let (Some(column), true) = (column, names.texts.is_empty() && names.labels.is_empty()) else {
-        return Some(false);
-    };
-    let cell = |row: &&Row| row.get(column).map(|cell| cell.trim().to_string()).unwrap_or_default();
-    let (mine, rest) = (cell(&first), rows[1..].iter().map(cell).collect::<Vec<_>>());
-    if labels.is_some_and(|labels| labels.contains(&mine.as_str())) {
-        return Some(false);
-    }
-    let number = |text: &String| text.parse::<f64>().is_ok();
-    if rest.len() >= 2 && rest.iter().all(number) && !number(&mine) {
-        return Some(true);
-    }
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    rest.iter().for_each(|label| *counts.entry(label).or_default() += 1);
-    let alone = !counts.contains_key(mine.as_str());
-    match alone && rest.len() >= 4 && counts.len() < rest.len() {
-        true => None,
-        false => Some(false),
-    }
-}
-
-/// Index of the label column of two: the one with fewer and shorter values.
-fn label_of_two(rows: &[&Row], labels: Option<&[&str]>) -> Option<usize> {
-    let cells = |column: usize| -> Vec<&str> {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.trim()).collect()
-    };
-    let both = [cells(0), cells(1)];
-    if let Some(labels) = labels {
-        let known = |cells: &Vec<&str>| cells.iter().filter(|cell| labels.contains(cell)).count();
-        let [first, second] = [known(&both[0]), known(&both[1])];
-        if first != second {
-            return Some(usize::from(second > first));
-        }
-    }
-    let different = |cells: &Vec<&str>| cells.iter().collect::<HashSet<_>>().len();
-    let length = |cells: &Vec<&str>| cells.iter().map(|cell| cell.chars().count()).sum::<usize>();
-    let [(d0, l0), (d1, l1)] = both.each_ref().map(|cells| (different(cells), length(cells)));
-    // Labels repeat, texts seldom do.
-    match (d0 < rows.len(), d1 < rows.len()) {
-        (true, false) => return Some(0),
-        (false, true) => return Some(1),
-        _ => {}
-    }
-    match (d0.cmp(&d1), l0.cmp(&l1)) {
-        // Few but long labels: only if they are very few.
-        (Ordering::Less, Ordering::Greater) => (5 * d0 <= d1).then_some(0),
-        (Ordering::Greater, Ordering::Less) => (5 * d1 <= d0).then_some(1),
-        (Ordering::Less, _) | (Ordering::Equal, Ordering::Less) => Some(0),
-        (Ordering::Greater, _) | (Ordering::Equal, Ordering::Greater) => Some(1),
-        _ => {
-            let numbers = |cells: &Vec<&str>| cells.iter().all(|cell| cell.parse::<f64>().is_ok());
-            match (numbers(&both[0]), numbers(&both[1])) {
-                (true, false) => Some(0),
-                (false, true) => Some(1),
-                _ => None,
-            }
-        }
-    }
-}
-
 /// Returns the text keys and the label key of an object: those that were chosen, or known names.
 pub fn of_object<'a>(
     keys: &[&'a str],
@@ -553,141 +367,4 @@ pub fn of_object<'a>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chosen(text: &str, asked: &ColumnSelection) -> Result<String, String> {
-        let rows: Vec<Vec<String>> =
-            text.lines().map(|line| line.split('|').map(str::to_string).collect()).collect();
-        let rows: Vec<&Row> = rows.iter().map(|row| &row[..]).collect();
-        choose(&rows, asked, None, None).map(|columns| columns.told())
-    }
-
-    fn asked(text: &str, label: &str) -> ColumnSelection {
-        let some = |text: &str| (!text.is_empty()).then(|| text.to_string());
-        ColumnSelection { text: some(text), label: some(label), ..ColumnSelection::default() }
-    }
-
-    #[test]
-    fn known_names_are_found_in_any_order() {
-        for (text, wanted) in [
-            ("text|label\na b|x", "text: column 'text', label: column 'label'"),
-            ("label|review\nx|a b", "text: column 'review', label: column 'label'"),
-            ("id|Category|Text\n1|x|a b", "text: column 'Text', label: column 'Category'"),
-            (
-                "label|title|description\n3|Wall St.|Short",
-                "text: column 'title' + 'description', label: column 'label'",
-            ),
-            ("question|kind\nWho?|a\nWhy?|b", "text: column 'question', label: column 'kind'"),
-            (
-                "art|title\nsport|Ein Spiel\nsport|Noch eins",
-                "text: column 'title', label: column 'art'",
-            ),
-        ] {
-            assert_eq!(chosen(text, &ColumnSelection::default()).unwrap(), wanted, "{text}");
-        }
-    }
-
-    #[test]
-    fn without_names_labels_are_few_and_short() {
-        let label_first = "pos|a fine film\nneg|not so good\npos|quite good";
-        let label_last = "a fine film|pos\nnot so good|neg\nquite good|pos";
-        assert!(
-            chosen(label_first, &ColumnSelection::default())
-                .unwrap()
-                .contains("text: column 2, label: column 1")
-        );
-        assert!(
-            chosen(label_last, &ColumnSelection::default())
-                .unwrap()
-                .contains("text: column 1, label: column 2")
-        );
-        // A header that is repeated is one.
-        let joined = "wertung|bericht\n5|sehr gut\n1|nicht gut\nwertung|bericht\n3|es geht";
-        assert_eq!(
-            chosen(joined, &ColumnSelection::default()).unwrap(),
-            "text: column 'bericht', label: column 'wertung'"
-        );
-        // A first row with a known name is an example if other rows have the same label.
-        let question = "Who is it?|question\nIt is me.|statement\nWhy?|question";
-        assert!(chosen(question, &ColumnSelection::default()).unwrap().contains("no header"));
-        let stars = "wertung|bericht\n5|sehr gut\n1|nicht gut\n3|es geht";
-        assert_eq!(
-            chosen(stars, &ColumnSelection::default()).unwrap(),
-            "text: column 'bericht', label: column 'wertung'"
-        );
-    }
-
-    #[test]
-    fn what_is_not_clear_is_not_guessed() {
-        for text in [
-            "3|Title one|Short text\n1|Title two|Other text",
-            "kategorie|nachricht\na|Das Spiel\na|Das Haus\nb|Der Ball\nb|Die Uhr",
-            "x|y\nz|w",
-            "class|category|text\na|b|c d",
-        ] {
-            let error = chosen(text, &ColumnSelection::default()).unwrap_err();
-            for part in ["data.text", "data.label", "the first row is"] {
-                assert!(error.contains(part), "{error}");
-            }
-        }
-        // The example fits the table: given as it is, it settles the choice.
-        let table = "nr|verdict|review\n1|gut|So gut wie nie\n2|schlecht|Nein\n3|gut|Ja, ja";
-        let error = chosen(table, &ColumnSelection::default()).unwrap_err();
-        assert!(error.contains("--set data.text=review --set data.label=verdict;"), "{error}");
-        let told = chosen(table, &asked("review", "verdict")).unwrap();
-        assert_eq!(told, "text: column 'review', label: column 'verdict'");
-        let table = "headline|verdict|body\nNo|gut|So gut wie nie\nEs|schlecht|Nein\nJa|gut|Ja, ja";
-        let error = chosen(table, &ColumnSelection::default()).unwrap_err();
-        assert!(error.contains("data.text=headline,body --set data.label=verdict;"), "{error}");
-        let error = chosen("alone\nb", &ColumnSelection::default()).unwrap_err();
-        assert!(error.contains("a text and a label"), "{error}");
-    }
-
-    #[test]
-    fn a_name_of_two_columns_chooses_neither() {
-        let table = "text|text|label\na b|c d|x\ne f|g h|y";
-        for (asked, says) in [
-            (asked("", ""), "columns 1 and 2 have one name, \"text\""),
-            (asked("text", "label"), "by its number: --set data.text=1"),
-        ] {
-            let error = chosen(table, &asked).unwrap_err();
-            assert!(error.contains(says), "{error}");
-        }
-        for (choice, says) in [("2", "text: column 'text'"), ("1,2", "column 'text' + 'text'")] {
-            let told = chosen(table, &asked(choice, "")).unwrap();
-            assert!(told.contains(says), "{told}");
-        }
-        // A column that is not read may have any name, and case can tell two apart.
-        assert!(chosen("id|id|text|label\n1|2|a b|x", &asked("", "")).is_ok());
-        let error = chosen("title|label|Title|body\na|x|b|c", &asked("", "")).unwrap_err();
-        assert!(error.contains("columns 1 and 3") && error.ends_with("data.text=1,4"), "{error}");
-        let error = chosen("text|label|label\na|x|y", &asked("", "")).unwrap_err();
-        assert!(error.contains("columns 2 and 3") && error.ends_with("data.label=2"), "{error}");
-        let told = chosen("Text|text|label\na|b|x", &asked("text", "label")).unwrap();
-        assert!(told.starts_with("text: column 'text',"), "{told}");
-    }
-
-    #[test]
-    fn columns_can_be_named_and_numbered() {
-        let table = "id|kategorie|titel|inhalt\n1|a|b c|d e\n2|a|b d|d f";
-        assert_eq!(
-            chosen(table, &asked("titel,inhalt", "Kategorie")).unwrap(),
-            "text: column 'titel' + 'inhalt', label: column 'kategorie'"
-        );
-        let rows = "1|a|b c|d e\n2|a|b d|d f";
-        assert_eq!(
-            chosen(rows, &asked("3,4", "2")).unwrap(),
-            "text: column 3 + 4, label: column 2, no header"
-        );
-        let error = chosen(table, &asked("titel", "categorie")).unwrap_err();
-        assert!(
-            error.contains("data.label") && error.contains("did you mean 'kategorie'?"),
-            "{error}"
-        );
-        assert!(chosen(table, &asked("titel", "titel")).unwrap_err().contains("the same column"));
-        let header = ColumnSelection { header: Some(false), ..ColumnSelection::default() };
-        let told = chosen("text|label\nnothing|x\nanother one|label", &header).unwrap();
-        assert!(told.contains("no header"), "{told}");
-    }
-}
+mod tests;

@@ -85,7 +85,7 @@ fn not_the_file(bytes: &[u8]) -> Option<&'static str> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     let begins =
         |word: &[u8]| text.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
-    if begins(b"<!doctype html") || begins(b"<html") {
+    if (begins(b"<!doctype html") || begins(b"<html")) && !has_columns(bytes) {
         return Some(
             "is a web page, not the file itself: download it again, such as by its raw link",
         );
@@ -101,6 +101,28 @@ fn not_the_file(bytes: &[u8]) -> Option<&'static str> {
         [0xd0, 0xcf, 0x11, 0xe0, ..] => Some("is a spreadsheet (.xls); save it as CSV"),
         _ => None,
     }
+}
+
+/// Whether the first row has several columns and at least half of the next ones have as many: a text
+/// of a table may be a web page.
+fn has_columns(bytes: &[u8]) -> bool {
+    [',', ';', '\t', '|'].into_iter().any(|mark| {
+        let mut lines = Lines::new(bytes, "");
+        let mut next = || row(&mut lines, Separator::Other(mark));
+        let Some(width) = next().ok().flatten().map(|cells| cells.len()).filter(|n| *n > 1) else {
+            return false;
+        };
+        let (mut alike, mut others) = (0, 0);
+        for _ in 1..ROWS {
+            match next() {
+                Ok(Some(cells)) if cells.len() == width => alike += 1,
+                Ok(Some(_)) => others += 1,
+                // The end, or that of the glimpse.
+                _ => break,
+            }
+        }
+        alike > 0 && alike >= others
+    })
 }
 
 /// Guesses the encoding of a file that is not UTF-8. A wrong one would make other letters of it.
@@ -221,6 +243,8 @@ mod tests {
         for (bytes, says) in [
             (&b"\xef\xbb\xbf\n<!DOCTYPE HTML>\n"[..], "is a web page"),
             (b"<html lang=en>", "is a web page"),
+            (b"<html><p>one, two</p></html>", "is a web page"),
+            (b"<!doctype html><p>a, b\n<p>c\n<p>d, e, f\n</html>\n", "is a web page"),
             (b"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
             (b"\x1f\x8b\x08\x00", "must end in .gz"),
             (b"\xd0\xcf\x11\xe0\xa1", "save it as CSV"),
@@ -232,9 +256,16 @@ mod tests {
             let message = foreign(bytes);
             assert!(message.as_ref().is_some_and(|m| m.contains(says)), "{says}: {message:?}");
         }
-        for bytes in
-            [&b"text,label\n"[..], b"<b>bold</b>,x\n", b"version,label\n", b"a\r", b"a\0b,c\n", b""]
-        {
+        for bytes in [
+            &b"text,label\n"[..],
+            b"<b>bold</b>,x\n",
+            b"<html><body>Buy</body></html>,spam\nHello,ham\n",
+            b"<!DOCTYPE html><p>Buy\tspam\nHello, you\tham\none two\n",
+            b"version,label\n",
+            b"a\r",
+            b"a\0b,c\n",
+            b"",
+        ] {
             assert_eq!(foreign(bytes), None);
         }
     }

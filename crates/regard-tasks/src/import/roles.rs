@@ -208,8 +208,7 @@ fn named(
             [one, other, ..] => {
                 let flag = role.flag;
                 if name(&first[one]) == name(&first[other]) {
-                    let set = format!("--{flag} {}", one + 1);
-                    refuse_twins(first, one, Some(&set))?;
+                    refuse_twins(first, &[one], Some(&|value| format!("--{flag} {value}")))?;
                 }
                 let [one, other] = [one, other].map(|i| say::short(first[i].trim(), 30));
                 return Err(format!(

@@ -5,7 +5,7 @@ mod labels;
 use super::columns::{TextColumns, note_parts};
 use super::examples::{self, check_known, check_parts, divide, skipped, text_key};
 use super::findings::{Findings, Place};
-use super::label_values::{missing, note_missing_text};
+use super::label_values::{MissingLabels, note_missing_text};
 use super::reading::{Reading, part_told};
 use super::table::{Table, is_table};
 use super::{
@@ -67,8 +67,10 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         }
         Ok(all)
     };
-    let [train, valid, test] = [read(Part::Train)?, read(Part::Valid)?, read(Part::Test)?];
+    let mut parts = [read(Part::Train)?, read(Part::Valid)?, read(Part::Test)?];
     let Some(columns) = columns else { return Ok(None) };
+    leave_out_missing(&mut parts, request, findings);
+    let [train, valid, test] = parts;
     if train.is_empty() {
         return Ok(None);
     }
@@ -128,6 +130,25 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         test: given_test,
         places,
     }))
+}
+
+/// Leaves out examples without a label, whatever a program wrote for it; they are noted.
+fn leave_out_missing(parts: &mut [Vec<Example>; 3], request: &Request, findings: &mut Findings) {
+    let labels = parts.iter().flatten().map(|example| example.label.as_str());
+    let missing = MissingLabels::of(labels, request);
+    if let Some(first) = parts.iter().flatten().next() {
+        missing.note_classes(&first.file, findings);
+    }
+    for part in parts {
+        part.retain(|example| {
+            let message = missing.stray(&example.label);
+            message.is_none_or(|message| {
+                let place = Place::line(&example.file, example.line);
+                findings.row("missing label", place, message);
+                false
+            })
+        });
+    }
 }
 
 /// Texts that a model is evaluated on, without those whose labels it does not know.
@@ -229,12 +250,9 @@ fn rows(
             findings.row("not a text", place, message);
             continue;
         }
-        // To evaluate, what is no label of the run is an error in any case.
-        let missing = missing(&label).filter(|_| request.like().is_none());
-        match (text.is_empty(), label.is_empty(), missing) {
-            (true, ..) => findings.row("empty text", place, "the text is empty"),
-            (_, true, _) => findings.row("empty label", place, "the label is empty"),
-            (.., Some(message)) => findings.row("missing label", place, message),
+        match (text.is_empty(), label.is_empty()) {
+            (true, _) => findings.row("empty text", place, "the text is empty"),
+            (_, true) => findings.row("empty label", place, "the label is empty"),
             _ => {
                 note_missing_text(&text, place, findings);
                 all.push(Example { text, label, file: path.to_path_buf(), line: row.line });

@@ -110,6 +110,39 @@ fn thousands_of_labels_are_refused() {
 }
 
 #[test]
+fn a_class_that_is_a_missing_value_elsewhere_is_read() {
+    let row = |i: usize| format!("text {i},{}\n", ["None", "Minor", "Major"][i % 3]);
+    let rows: String = (0..60).map(row).collect();
+    let (import, told) = check("a.csv", &format!("text,severity\n{rows}"));
+    assert_eq!(import.map(|import| import.size.labels), Some(3), "{told}");
+    assert!(told.contains("warning: missing label (1)"), "{told}");
+    assert!(told.contains("the label \"None\" has 20 examples and is read as a class"), "{told}");
+    let rows = format!("text,label\n{}last,NA\n", rows.replace("None", "No"));
+    let (import, told) = check("b.csv", &rows);
+    assert!(import.is_none() && told.contains("line 62: the label is \"NA\", which"), "{told}");
+}
+
+/// A class of the training part may have few examples in the others.
+#[test]
+fn classes_are_counted_in_all_parts() {
+    let examples = |label: &str, count: usize| {
+        let one = |line: usize| Example {
+            text: format!("{label} {line}"),
+            label: label.into(),
+            file: "a.csv".into(),
+            line: line as u64,
+        };
+        (0..count).map(one).collect::<Vec<_>>()
+    };
+    let mut parts = [examples("None", 9), examples("x", 300), examples("None", 1)];
+    parts[2].extend(examples("NULL", 1));
+    let mut findings = Findings::new(false);
+    leave_out_missing(&mut parts, &Request::new("classify"), &mut findings);
+    assert_eq!(parts.each_ref().map(Vec::len), [9, 300, 1]);
+    assert!(findings.text().contains("error: missing label (1)"), "{}", findings.text());
+}
+
+#[test]
 fn a_missing_text_is_noted() {
     let (import, told) = check("a.csv", &format!("label,title,body\n{}a,,NaN\n", news(40)));
     assert!(import.is_some() && told.contains("line 42: the text is \"NaN\", which"), "{told}");

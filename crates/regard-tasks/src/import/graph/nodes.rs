@@ -5,7 +5,7 @@ use crate::data::Part;
 use crate::data::twins::refuse_twins;
 use crate::import::columns::{PART, asked, known, shown, told};
 use crate::import::findings::{Findings, Place, numbered};
-use crate::import::label_values::missing;
+use crate::import::label_values::MissingLabels;
 use crate::import::reading::Reading;
 use crate::import::table::{Row, Table};
 use crate::import::{Request, part_of_name};
@@ -119,6 +119,9 @@ pub(super) fn read(
         has_parts: part.is_some(),
         told: String::new(),
     };
+    let labels = table.rows.iter().filter_map(|row| Some(row.cells[label?].trim()));
+    let missing = MissingLabels::of(labels.filter(|label| !label.is_empty()), request);
+    missing.note_classes(path, findings);
     for row in &table.rows {
         let place = Place::line(path, row.line);
         let node_id = row.cells[id].trim().to_string();
@@ -149,7 +152,7 @@ pub(super) fn read(
         let cell = label.map_or("", |label| &row.cells[label]);
         let words: Vec<&str> = cell.split_whitespace().collect();
         let text = words.join(" ");
-        if let Some(message) = missing(&text).filter(|_| request.like().is_none()) {
+        if let Some(message) = missing.stray(&text) {
             let message = format!("{message}; if the node has no label, leave it empty");
             findings.row("missing label", place, message);
             nodes.refused.insert(node_id);
@@ -275,10 +278,10 @@ fn choose(rows: &[&[String]], header: Option<bool>, request: &Request) -> Result
         )
     })?;
     if header {
-        [Some(id), part].iter().flatten().try_for_each(|at| refuse_twins(first, *at, None))?;
+        [Some(id), part].iter().flatten().try_for_each(|at| refuse_twins(first, &[*at], None))?;
     }
     if header && request.columns.label.is_none() {
-        refuse_twins(first, label, Some(&format!("--label {}", label + 1)))?;
+        refuse_twins(first, &[label], Some(&|value| format!("--label {value}")))?;
     }
     let header = header.then(|| first.to_vec());
     Ok(Chosen { id, label: Some(label), part, features: None, header })

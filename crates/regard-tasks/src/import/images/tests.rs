@@ -201,6 +201,32 @@ fn defects_are_named_with_their_files() {
     });
 }
 
+/// Names of folders and cells of tables are checked alike, and a label of the run is one.
+#[test]
+fn labels_that_are_missing_values_elsewhere_are_checked_in_training() {
+    with_folder("images-missing", |folder| {
+        for i in 0..30u8 {
+            paint(folder.join(format!("data/None/{i:02}.png")), [20, 20], &[i]);
+            paint(folder.join(format!("data/dog/{i:02}.png")), [20, 20], &[100 + i]);
+        }
+        let (import, told) = check(&folder.join("data"));
+        assert!(told.contains("the label \"None\" has 30 examples"), "{told}");
+        let run = folder.join("run");
+        import.unwrap().write(&run.join(import::DATA)).unwrap();
+        let trained = import::TrainedImport::of_run(&run).unwrap().unwrap();
+        let table = folder.join("one.csv");
+        std::fs::write(&table, "path,label\ndata/None/00.png,None\n").unwrap();
+        let mut request = Request::new("classify-image");
+        request.data = vec![table];
+        request.purpose = import::Purpose::Evaluate(trained);
+        let (import, findings) = import::read(&request).unwrap();
+        assert_eq!(import.map(|import| import.parts[2]), Some(1), "{}", findings.text());
+        paint(folder.join("data/nan/0.png"), [20, 20], &[200]);
+        let (import, told) = check(&folder.join("data"));
+        assert!(import.is_none() && told.contains("the label is \"nan\", which"), "{told}");
+    });
+}
+
 #[test]
 fn the_size_is_in_the_header() {
     with_folder("images-header", |folder| {

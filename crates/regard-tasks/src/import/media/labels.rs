@@ -80,9 +80,11 @@ pub(in crate::import) fn check_labels<T>(train: &[Example<T>], findings: &mut Fi
         let message = format!("every file has the label {:?}", say::short(label, 40));
         findings.error("one label", first.item.place(), first.item.tell(&message));
     }
-    if first.item.listed.is_some()
-        && !check_numbers(&counts, "the column of the labels", first.item.place(), findings)
-    {
+    let source = match first.item.listed {
+        Some(_) => "the column of the labels",
+        None => "the folder, which has a sub-folder for each label,",
+    };
+    if !check_numbers(&counts, source, first.item.place(), findings) {
         return;
     }
     for (label, _) in counts.iter().filter(|(_, count)| *count == 1 && counts.len() > 1) {

@@ -14,6 +14,7 @@ mod tables;
 pub(super) use labels::{Example, check_labels, contradictions, counted, known_only};
 
 use super::findings::{Findings, Place, numbered};
+use super::label_values::MissingLabels;
 use super::parts::HeldOut;
 use super::reading::Reading;
 use super::{Request, table};
@@ -175,7 +176,29 @@ pub(super) fn find(
             found.parts[part].extend(items);
         }
     }
+    if media.text == "label" {
+        leave_out_missing(&mut found.parts, request, findings);
+    }
     Ok((!found.parts[0].is_empty()).then_some(found))
+}
+
+/// Leaves out files without a label, whatever a program wrote for it in a table or for the name of a
+/// folder; they are noted.
+fn leave_out_missing(parts: &mut [Vec<Item>; 3], request: &Request, findings: &mut Findings) {
+    let labels = parts.iter().flatten().map(|item| item.text.as_str());
+    let missing = MissingLabels::of(labels, request);
+    if let Some(first) = parts.iter().flatten().next() {
+        missing.note_classes(first.place().file, findings);
+    }
+    for part in parts {
+        part.retain(|item| {
+            let message = missing.stray(&item.text);
+            message.is_none_or(|message| {
+                findings.row("missing label", item.place(), item.tell(&message));
+                false
+            })
+        });
+    }
 }
 
 /// Folders or tables of the three parts within a folder. `None` if the path is itself one part: a

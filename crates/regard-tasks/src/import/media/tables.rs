@@ -5,7 +5,6 @@ use crate::data::twins::refuse_twins;
 use crate::import::Request;
 use crate::import::columns::{asked, known, shown, told};
 use crate::import::findings::{Findings, Place};
-use crate::import::label_values::missing;
 use crate::import::reading::Reading;
 use crate::import::table::Table;
 use regard_models::Result;
@@ -63,10 +62,6 @@ pub(super) fn items(
         };
         if words.is_empty() {
             findings.row(media.empty, at, format!("the {} is empty", media.text));
-            continue;
-        }
-        if let Some(message) = missing(&words.join(" ")).filter(|_| media.text == "label") {
-            findings.row("missing label", at, message);
             continue;
         }
         let listed = Some((path.to_path_buf(), row.line));
@@ -139,10 +134,10 @@ fn choose(
         }
         Some(text) => {
             if header {
-                refuse_twins(first, path, None)?;
+                refuse_twins(first, &[path], None)?;
             }
             if header && flag.is_none() {
-                refuse_twins(first, text, Some(&format!("--label {}", text + 1)))?;
+                refuse_twins(first, &[text], Some(&|value| format!("--label {value}")))?;
             }
             Ok(Chosen { path, text, header: header.then(|| first.to_vec()) })
         }

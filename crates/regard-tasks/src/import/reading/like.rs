@@ -52,10 +52,15 @@ impl Request {
                 let is_it = |at: &usize| first.get(*at).is_some_and(|c| name(c) == name(wanted));
                 // Two columns may have one name.
                 let same = number.and_then(|number| number.checked_sub(1)).filter(is_it);
+                // Keys of objects may differ in case alone.
+                let mut exact = (0..first.len()).filter(|at| first[*at].trim() == wanted.trim());
+                let exact = exact.next().filter(|_| exact.next().is_none());
+                let same = same.or(exact);
                 let place = same.or_else(|| (0..first.len()).find(is_it));
                 if let (None, Some(at)) = (same, place) {
-                    let set = format!("--{role} {}", at + 1);
-                    refuse_twins(first, at, FLAGS.contains(&role).then_some(set.as_str()))?;
+                    let set = |value: &str| format!("--{role} {value}");
+                    let set: &dyn Fn(&str) -> String = &set;
+                    refuse_twins(first, &[at], FLAGS.contains(&role).then_some(set))?;
                 }
                 let missing = || missing(role, wanted, first, is_json) + &self.instead(role);
                 place.ok_or_else(missing)

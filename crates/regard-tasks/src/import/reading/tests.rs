@@ -108,6 +108,31 @@ fn unknown_labels_are_an_error_or_left_out() {
 }
 
 #[test]
+fn labels_of_the_run_are_known_whatever_they_mean_elsewhere() {
+    let row = |i: usize| format!("a text {i},{}\n", ["None", "minor"][i % 2]);
+    let rows: String = (0..40).map(row).collect();
+    let run = trained("s.csv", &format!("text,label\n{rows}"), |_| {});
+    assert_eq!(run.reading.labels, ["None", "minor"]);
+    let (count, _) = evaluated(&run, ("a.csv", "text,label\nanother,None\n"), |_| {}).unwrap();
+    assert_eq!(count, 1);
+    let told = evaluated(&run, ("a.csv", "text,label\nanother,NA\n"), |_| {}).unwrap_err();
+    assert!(told.contains("unknown label"), "{told}");
+}
+
+#[test]
+fn keys_that_differ_in_case_are_found_again() {
+    let row = |i: usize| {
+        format!("{{\"Text\": \"a {i}\", \"text\": \"b {i}\", \"label\": \"{}\"}}\n", i % 2)
+    };
+    let rows: String = (0..40).map(row).collect();
+    for wanted in ["Text", "text"] {
+        let run = trained("k.jsonl", &rows, |request| request.columns.text = Some(wanted.into()));
+        let (_, told) = evaluated(&run, ("k.jsonl", &rows), |_| {}).unwrap();
+        assert!(told.contains(&format!("text: column '{wanted}'")), "{told}");
+    }
+}
+
+#[test]
 fn numbers_stay_numbers() {
     let run = without_header();
     assert_eq!(run.reading.columns["text"][0], Column { name: None, number: Some(2), scale: None });

@@ -115,8 +115,35 @@ fn a_missing_quotation_mark_is_an_error_of_the_file() {
 /// A quotation mark that opens a text and is closed by one on a later line.
 #[test]
 fn rows_within_quotation_marks_are_an_error_where_they_open() {
+    let rows = "a,pos\nb,pos\ny,neg\nz,neg\n";
+    let semicolons = rows.replace(',', ";");
     for (text, line) in [
-        // By the labels of other rows, and by separators without spaces.
+        (format!("text,label\n{rows}\"c,pos\nd,neg\ne,pos\n6\",neg\n"), "line 6"),
+        (
+            "text, label\na, pos\nb, pos\nc, pos\n\"c, pos\nd, pos\ne, pos\n6\",neg\n".into(),
+            "line 5",
+        ),
+        (
+            format!("text;label\n{semicolons}\"c;pos\nin 2010;neg\nd;neg\n\ne;neg\nf\";pos\n"),
+            "line 6",
+        ),
+        ("label,text\npos,a\npos,b\nneg,\"a b\npos,c d\npos,e\npos,it is 6\"\n".into(), "line 4"),
+        (
+            "id,text,label\n1,a,x\n2,b,x\n3,c,y\n4,d,y\n5,\"e,x\n6,f,y\n7,g,x\n8,h 6\",y\n".into(),
+            "line 6",
+        ),
+    ] {
+        let (_, told) = read("a.csv", text.as_bytes());
+        let said = format!("{line}: the quotation mark that opens a text here is closed on line");
+        assert!(told.starts_with("error: quotation marks (1)"), "{text:?}: {told}");
+        assert!(told.contains(&said), "{text:?}: {told}");
+    }
+}
+
+/// One or two lines that look like rows are too few for an error.
+#[test]
+fn few_lines_that_look_like_rows_are_a_warning() {
+    for (text, line) in [
         ("text,label\na,pos\nb,pos\n\"c,pos\nd,neg\n6\",neg\n", "line 4"),
         ("text, label\na, pos\nb, pos\nc, pos\n\"c, pos\nd, pos\n6\",neg\n", "line 5"),
         ("text,label\n\"c,pos\n6\",neg\n", "line 2"),
@@ -126,7 +153,7 @@ fn rows_within_quotation_marks_are_an_error_where_they_open() {
     ] {
         let (_, told) = read("a.csv", text.as_bytes());
         let said = format!("{line}: the quotation mark that opens a text here is closed on line");
-        assert!(told.starts_with("error: quotation marks (1)"), "{text:?}: {told}");
+        assert!(told.starts_with("warning: quotation marks (1)"), "{text:?}: {told}");
         assert!(told.contains(&said), "{text:?}: {told}");
     }
 }
@@ -170,6 +197,34 @@ fn texts_of_several_lines_are_read() {
     ] {
         let (found, told) = read("a.csv", text.as_bytes());
         assert_eq!((found.len(), told.as_str()), (rows, ""), "{text:?}");
+    }
+}
+
+/// Lines of a text may have as many separators as rows, and begin with a label.
+#[test]
+fn texts_with_separators_in_their_lines_are_read() {
+    let text_first = "a,pos\nb,pos\nc,neg\nd,neg\ne,js\nf,js\n";
+    let label_first = "no,a\nno,b\nyes,c\nyes,d\nAnn,e\nAnn,f\nBob,g\nBob,h\n5,i\n5,j\n";
+    for (head, rows, row) in [
+        ("text,label", text_first, "\"Great phone,love it\nThanks\",pos"),
+        ("text,label", text_first, "\"f(a,b)\n}\",js"),
+        ("text,label", text_first, "\"f(a,b)\ng(c,d)\nh(e,f)\ni(g,h)\n}\",js"),
+        ("text,label", text_first, "\"Paris,France\nbye\",pos"),
+        ("text,label", text_first, "\"Merci,Jean\nbye\",pos"),
+        ("text,label", text_first, "\"http://x.com/a,b\nbye\",pos"),
+        ("text,label", text_first, "\"salt,pepper\noil,vinegar\nrice,beans\ncook\",pos"),
+        ("label,text", label_first, "no,\"Is it any good?\nno, not at all\""),
+        ("speaker,text", label_first, "Ann,\"Hello\nBob, how are you?\""),
+        ("speaker,text", label_first, "Ann,\"Hello\nBob, how are you?\nAnn, fine\nBob, bye\""),
+        ("stars,text", label_first, "5,\"Bought in May\n5, great stuff\""),
+        ("label;text", "pos;a\npos;b\nneg;c\nneg;d\n", "pos;\"Sehr gut\nneg; aber teuer\""),
+    ] {
+        let text = format!("{head}\n{rows}{row}\n");
+        let (found, told) = read("a.csv", text.as_bytes());
+        assert_eq!((found.len(), told.as_str()), (rows.lines().count() + 1, ""), "{text:?}");
+        // With no other rows that have labels, a warning at most.
+        let (found, told) = read("a.csv", format!("{head}\n{row}\n").as_bytes());
+        assert_eq!((found.len(), told.contains("error")), (1, false), "{row:?}: {told}");
     }
 }
 

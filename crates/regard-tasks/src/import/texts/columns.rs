@@ -60,8 +60,7 @@ pub(super) fn text_columns_of(table: &Table, choice: &TextChoice) -> Result<Text
         // A text may be such a word too: then other rows have it in this column.
         let is_header = || table.rows.len() < 2 || is_header(&table.sample(SAMPLE));
         if !at.is_empty() && (given == Some(true) || is_header()) {
-            let set = format!("--{flag} {}", at[0] + 1);
-            at.iter().try_for_each(|at| refuse_twins(first, *at, Some(&set)))?;
+            refuse_twins(first, &at, Some(&|value| format!("--{flag} {value}")))?;
             return Ok(TextColumns { at, has_header: true });
         }
     }
@@ -155,7 +154,11 @@ fn trained(
         let is_it = |at: &usize| first.get(*at).is_some_and(|cell| choose::name(cell) == wanted);
         // Two columns may have one name.
         let same = column.number.and_then(|number| number.checked_sub(1)).filter(is_it);
-        same.or_else(|| (0..first.len()).find(is_it))
+        // Keys of objects may differ in case alone.
+        let is_exact =
+            |at: &usize| Some(first[*at].trim()) == column.name.as_deref().map(str::trim);
+        let exact = || (0..first.len()).find(is_exact);
+        same.or_else(exact).or_else(|| (0..first.len()).find(is_it))
     };
     let found: Vec<Option<usize>> = columns.iter().map(find).collect();
     if found.iter().any(Option::is_some)

@@ -91,6 +91,20 @@ fn what_is_not_clear_is_not_guessed() {
 }
 
 #[test]
+fn columns_with_one_name_are_refused_with_what_chooses_all_texts() {
+    for (text, choice) in [
+        ("title,Title,body\na,b,c\n", "exact name: --column title,body"),
+        ("title,title,body\na,b,c\n", "number: --column 1,3"),
+    ] {
+        let error = read("x.csv", text, None).unwrap_err();
+        assert!(error.ends_with(choice), "{error}");
+        let choice = choice.rsplit_once(' ').map(|(_, choice)| choice);
+        let (_, texts) = found("x.csv", text, choice);
+        assert_eq!(texts, [(2, "a c".to_string())]);
+    }
+}
+
+#[test]
 fn a_compressed_file_is_hashed_as_it_is() {
     let mut zip = GzEncoder::new(vec![], Compression::default());
     zip.write_all(b"text\na\n").unwrap();
@@ -195,6 +209,7 @@ fn a_table_is_read_as_that_of_the_training() {
     assert_eq!(read(wort(), None, "text;Wort\na;b\n"), found("Wort", "b"));
     assert_eq!(read(wort(), None, "wort;wort\na;b\n"), found("wort", "b"));
     assert_eq!(read(wort(), None, "id;text\n1;b\n"), found("text", "b"));
+    assert_eq!(read(reading(true, &[("wort", 9)]), None, "Wort;wort\na;b\n"), found("wort", "b"));
     // One of two columns is missing: half of a text is another text.
     let both = || reading(true, &[("title", 1), ("description", 2)]);
     assert_eq!(read(both(), None, "description;title\na;b\n"), found("title + description", "b a"));
