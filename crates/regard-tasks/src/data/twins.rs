@@ -78,15 +78,32 @@ pub(crate) fn is_copy(row: &[String], other: &[String]) -> bool {
 }
 
 /// Rows without copies of the first one. Files that were joined repeat their header, which is no
-/// less a header for it.
+/// less a header for it. More copies than a fifth of the rows are examples, and kept.
 pub(super) fn without_copies<'a>(rows: &[&'a [String]]) -> Vec<&'a [String]> {
     let is_kept = |(at, row): &(usize, &&'a [String])| *at == 0 || !is_copy(row, rows[0]);
-    rows.iter().enumerate().filter(is_kept).map(|(_, row)| *row).collect()
+    let kept: Vec<_> = rows.iter().enumerate().filter(is_kept).map(|(_, row)| *row).collect();
+    match 5 * (rows.len() - kept.len()) > rows.len() {
+        true => rows.to_vec(),
+        false => kept,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repeated_header_is_left_out_and_repeated_examples_are_kept() {
+        let row = |cells: [&str; 2]| cells.map(str::to_string);
+        let header = row(["review", "verdict"]);
+        let example = row(["so good", "pos"]);
+        let mut joined = vec![&header[..]];
+        joined.extend([&example[..]; 6]);
+        joined.push(&header);
+        assert_eq!(without_copies(&joined).len(), 7);
+        let repeated = [&header[..], &example, &header, &example];
+        assert_eq!(without_copies(&repeated).len(), 4);
+    }
 
     fn refused(first: &[&str], chosen: &[usize]) -> String {
         let first: Vec<String> = first.iter().map(|name| name.to_string()).collect();
