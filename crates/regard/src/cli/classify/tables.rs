@@ -59,7 +59,8 @@ pub fn chosen(asked: &[String], ids: &[String]) -> Result<Vec<usize>> {
         let known: Vec<&str> = ids.iter().map(String::as_str).collect();
         ids.iter().position(|id| id == node.trim()).with_context(|| {
             let node = short(node, 60);
-            format!("there is no node {node:?}; {}", did_you_mean(&node, &known))
+            let mean = did_you_mean(&node, &known);
+            format!("there is no node {node:?}; {mean}need the id of a node of the table")
         })
     };
     asked.iter().map(number).collect()
