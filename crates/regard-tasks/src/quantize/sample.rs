@@ -113,7 +113,10 @@ mod tests {
         assert!(error("one\tun\ntwo\n").contains("line 2 has no second column"));
         assert!(error("one\n\ntwo\tdeux\n").contains("line 3 has a second column"));
         assert!(error("one\t \n").contains("line 1 has an empty text"));
-        assert!(error("1\tone\tun\n").contains("line 1 has more than two columns; --source"));
+        assert!(
+            error("1\tone\tun\n")
+                .contains("line 1 has more than two columns; choose those of a translator")
+        );
         assert!(error("\n \n").contains("holds no text"));
     }
 }
