@@ -1,4 +1,4 @@
-//! Where the time of decoding goes. Nothing is measured unless it is asked for.
+//! Time of decoding by part, measured on request.
 
 use std::cell::Cell;
 use std::sync::Mutex;

@@ -187,7 +187,8 @@ impl Cell<'_> {
         s.sum(odd) == 0.0
     }
 
-    /// The same, one by one: a value that is not finite counts only where its weight is not 0.
+    /// Sums the weighted values one by one: a value that is not finite counts only where its weight is
+    /// not 0.
     #[cold]
     unsafe fn careful_values(&self, factor: f32) {
         let ([_, e], (v, stride)) = (self.widths, self.v);

@@ -47,7 +47,7 @@ pub(crate) fn refuse_twins(
     Err(format!("{told}: {change}{}", set.unwrap_or_default()))
 }
 
-/// What chooses these columns; of columns with one name, the first. Names if they tell all of them
+/// Value of a column flag for these columns; of columns with one name, the first. Names if they tell all of them
 /// apart, else numbers.
 fn value(first: &[String], chosen: &[usize]) -> String {
     let is_first = |at: &&usize| !chosen.iter().any(|c| c < *at && twins(first, **at).contains(c));

@@ -6,9 +6,9 @@ use crate::say;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-/// What programs write for a missing value, and nobody for a class.
+/// Missing values as programs write them, which are never a class.
 const NEVER: [&str; 4] = ["nan", "NaN", "NAN", "<NA>"];
-/// What programs write for a missing value (Python, R, JSON and SQL) and people write for a class
+/// Missing values as programs write them (Python, R, JSON and SQL) that people write for a class
 /// too: no severity, Namibia. Not `none`, which is a word.
 const PERHAPS: [&str; 5] = ["NA", "N/A", "null", "NULL", "None"];
 /// Examples from which such a value is an ordinary class and no stray: a class with fewer is hardly
@@ -183,7 +183,7 @@ pub(super) fn note_alike(counts: &[(&str, usize)], file: &Path, findings: &mut F
     }
 }
 
-/// What a reader sees of a label: letters in one case, with no spaces, and no hyphens and
+/// Visible part of a label: letters in one case, with no spaces, and no hyphens and
 /// underscores between letters, and without characters of no width. Elsewhere a hyphen means
 /// something, as in `A-` and `1-8`.
 fn letters(label: &str) -> String {

@@ -160,7 +160,7 @@ mod tests {
         std::fs::remove_dir_all(&home).unwrap();
     }
 
-    /// Of 60 examples, 48 are for training. A copy has all of them; other examples are new.
+    /// Evaluates on 60 examples, of which 48 were for training. A copy has all of them; other examples are new.
     fn check(task: &str, file: &str, header: &str, example: impl Fn(usize) -> String) {
         with_home(task, |home| {
             let text = |from: usize| {

@@ -39,9 +39,9 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum References {
-    /// Those of the sample.
+    /// References of the sample.
     Data,
-    /// Those of the model before quantisation, for a sample without translations: its BLEU is 100.
+    /// Translations of the model before quantisation, for a sample without translations: its BLEU is 100.
     Original,
 }
 

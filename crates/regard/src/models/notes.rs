@@ -8,7 +8,7 @@ use regard_tasks::say::{count, quoted};
 use regard_tasks::train::{self, RunStatus, RunSummary};
 use std::path::Path;
 
-/// What is put before the name of a built-in model, if a folder has the same name.
+/// Prefix of the name of a built-in model, for when a folder has the same name.
 pub const BUILT_IN: &str = "builtin:";
 
 /// Notes what is unexpected about a folder.

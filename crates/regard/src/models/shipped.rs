@@ -12,7 +12,7 @@ pub struct BuiltInModel {
     pub recipe: &'static str,
     /// Task that it was trained for, by its name in [`regard_tasks::pipeline::TASKS`].
     pub task: &'static str,
-    /// What a command without `--model` says about it: what it can be used for, if that is not clear
+    /// Note of a command without `--model`: what the model can be used for, if that is not clear
     /// from the command.
     pub default_note: Option<&'static str>,
     /// Licence of the weights, with the origin of the training data.

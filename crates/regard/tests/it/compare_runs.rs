@@ -81,7 +81,7 @@ fn two_classifiers_are_compared() {
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
-/// The same labels in the same order do not make two files one.
+/// Two files with equal labels in equal order are still two files.
 #[test]
 fn classifiers_of_different_texts_are_not_compared() {
     let here = folder("compare_same_labels");

@@ -1,16 +1,8 @@
 //! Which model a name stands for, and notes about the one that was found.
 
-use crate::program::{Ran, command, finish, folder};
+use crate::program::{folder, succeeds_in as at};
 use std::fs;
 use std::path::Path;
-
-fn at(here: &Path, args: &[&str]) -> Ran {
-    let mut command = command(args);
-    command.current_dir(here).env_remove("REGARD_DATA").env("HF_HUB_OFFLINE", "1");
-    let ran = finish(command);
-    assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
-    ran
-}
 
 #[test]
 fn a_folder_with_the_name_of_a_built_in_model_is_noted() {

@@ -74,3 +74,12 @@ pub fn folder(test: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).expect("a folder for the test");
     folder
 }
+
+/// Runs the program in a folder, without data sets and network. It must succeed.
+pub fn succeeds_in(here: &Path, args: &[&str]) -> Ran {
+    let mut command = command(args);
+    command.current_dir(here).env_remove("REGARD_DATA").env("HF_HUB_OFFLINE", "1");
+    let ran = finish(command);
+    assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
+    ran
+}

@@ -1,16 +1,7 @@
 //! `eval RUN --data FILE` on examples that the run was trained on says so.
 
-use crate::program::{Ran, command, finish, folder};
+use crate::program::{folder, succeeds_in as at};
 use std::fs;
-use std::path::Path;
-
-fn at(here: &Path, args: &[&str]) -> Ran {
-    let mut command = command(args);
-    command.current_dir(here).env_remove("REGARD_DATA").env("HF_HUB_OFFLINE", "1");
-    let ran = finish(command);
-    assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
-    ran
-}
 
 fn rows(from: usize, count: usize) -> String {
     let one = |i: usize| format!("A review with the number {i},{}\n", ["good", "bad"][i % 2]);

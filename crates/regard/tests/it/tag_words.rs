@@ -135,7 +135,7 @@ fn slowly(args: &[&str], text: &str) -> (String, String) {
     (text(output.stdout), text(output.stderr))
 }
 
-/// What standard input is does not depend on the pieces in which it arrives.
+/// Standard input is recognised independently of the pieces in which it arrives.
 #[test]
 fn lines_that_arrive_one_after_the_other_are_read_as_those_of_a_file() {
     let tab_separated = COLUMNS.replace(' ', "\t");

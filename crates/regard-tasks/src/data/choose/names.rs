@@ -1,4 +1,4 @@
-//! What names and contents say about columns.
+//! Detection of columns and headers by names and contents.
 
 use super::{Row, name};
 use std::cmp::Ordering;

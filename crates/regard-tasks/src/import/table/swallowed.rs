@@ -132,13 +132,13 @@ fn is_in_number(pieces: &[&str]) -> bool {
     })
 }
 
-/// What other rows have in their columns. The first one may be a header.
+/// Usual contents of all columns, from the other rows. The first row may be a header.
 struct Usual<'a> {
     cells: HashSet<(usize, &'a str)>,
     columns: Vec<Column>,
 }
 
-/// What other rows have in a column.
+/// Usual contents of a column.
 #[derive(Clone, Default)]
 struct Column {
     /// Whether it has nothing but numbers.

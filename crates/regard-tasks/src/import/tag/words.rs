@@ -36,7 +36,7 @@ pub struct WordSentence {
     pub sentence: Result<Sentence, String>,
 }
 
-/// What is wrong with a sentence: a line and a message about it.
+/// Problem of a sentence: a line and a message about it.
 type Problem = (u64, String);
 /// Result of reading a sentence; `None` if there are only comments.
 type SentenceRead = Result<Option<WordSentence>, Problem>;

@@ -93,7 +93,7 @@ struct WritingFindings {
     fastest_read_ms: f64,
     /// Time to read the weights as a fraction of the time per token.
     share_of_bandwidth: f64,
-    /// Of one more round.
+    /// Parts of a decoding step, measured in one more round.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<StepSplit>,
 }

@@ -67,7 +67,7 @@ struct Findings {
     parameters: usize,
     peak_memory_bytes: Option<u64>,
     threads: usize,
-    /// Of one more round.
+    /// Parts of a decoding step, measured in one more round.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<StepSplit>,
 }

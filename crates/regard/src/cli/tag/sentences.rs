@@ -18,7 +18,7 @@ pub const INPUT: &str = "standard input";
 /// Sentences of the file or of standard input.
 pub type Sentences<'a> = WordSentences<'a, Box<dyn BufRead>>;
 
-/// What there is to tag.
+/// Input to be tagged.
 pub enum Source<'a> {
     /// Sentences that are split into words.
     Words(Sentences<'a>),
