@@ -13,10 +13,15 @@
 //! The result of a query depends on its own keys alone: not on the batch, the other queries or the
 //! number of threads.
 
+mod paged;
+
+pub use paged::{PagedOptions, PagedQuery, decode_pages};
+
 use super::{Attention, AttentionInputs, Dims};
 use crate::pool::parallel_ranges;
 use crate::scratch::Scratch;
-use crate::simd::{Isa, Kernel, Simd, dispatch_on, exp_nonpositive, fetch, isa};
+use crate::simd::{Isa, Kernel, Simd, dispatch_on, exp_nonpositive, fetch, isa, tanh};
+use crate::storage::Element;
 use crate::view::{Error, ViewMut, bail};
 
 /// Multiply-adds per task, so that waking another thread pays off. A layer of GPT-2 with 56 keys
@@ -84,13 +89,19 @@ fn decode_on(
         for cell in from..to {
             let (b, h, i) = (cell / (h * t), cell / t % h, cell % t);
             let (head, keys) = (h / (dims.h / hk), lengths.map_or(s, |n| n[b] as usize));
-            let cell = Cell {
-                q: q.at(b, h, i, 0),
+            let run = Run {
                 k: (k.at(b, head, 0, 0), k.strides[2]),
                 v: (v.at(b, head, 0, 0), v.strides[2]),
+                scales: None,
+                keys,
+            };
+            let cell = Cell {
+                q: q.at(b, h, i, 0),
+                runs: &[run],
                 out: out.at(b, h, i, 0),
                 widths: [d, e],
                 scale,
+                cap: None,
                 weights: &mut weights,
                 keys,
             };
@@ -100,23 +111,35 @@ fn decode_on(
     Ok(())
 }
 
-/// One query of one head.
-struct Cell<'a> {
-    q: *const f32,
+/// Equally spaced keys and values of one head.
+struct Run<E> {
     /// First key, and the stride between keys.
-    k: (*const f32, isize),
+    k: (*const E, isize),
     /// First value, and the stride between values.
-    v: (*const f32, isize),
+    v: (*const E, isize),
+    /// Factor of each key, and of each value.
+    scales: Option<[*const f32; 2]>,
+    keys: usize,
+}
+
+/// One query of one head.
+struct Cell<'a, E> {
+    q: *const f32,
+    /// Keys and values, in this order.
+    runs: &'a [Run<E>],
     out: *mut f32,
     /// `D` and `E`.
     widths: [usize; 2],
     scale: f32,
+    /// Soft limit of the scores, `cap · tanh(s / cap)`.
+    cap: Option<f32>,
     /// Room for the weight of each key, in whole vectors.
     weights: &'a mut [f32],
+    /// Number of keys of all runs.
     keys: usize,
 }
 
-impl Kernel for Cell<'_> {
+impl<E: Element> Kernel for Cell<'_, E> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
@@ -124,8 +147,16 @@ impl Kernel for Cell<'_> {
         // has its own part of the result.
         unsafe {
             self.scores(s);
+            if let Some(cap) = self.cap {
+                soft_cap(s, self.weights, self.keys, cap);
+            }
             let sum = softmax(s, self.weights, self.keys);
             let factor = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+            let mut first = 0;
+            for run in self.runs {
+                self.scaled(run.scales.map(|[_, values]| values), first..first + run.keys);
+                first += run.keys;
+            }
             if !self.values(s, factor) {
                 self.careful_values(factor);
             }
@@ -133,12 +164,39 @@ impl Kernel for Cell<'_> {
     }
 }
 
-impl Cell<'_> {
+impl<E: Element> Cell<'_, E> {
     /// Dot products of the query with all keys.
     #[inline(always)]
     unsafe fn scores<S: Simd>(&mut self, s: S) {
-        let ([d, _], (k, stride)) = (self.widths, self.k);
-        let n = self.keys;
+        let mut first = 0;
+        for run in self.runs {
+            // SAFETY: the keys of each run exist, and there is room for the weights of all.
+            unsafe {
+                self.run_scores(s, run, first);
+                self.scaled(run.scales.map(|[keys, _]| keys), first..first + run.keys);
+            }
+            first += run.keys;
+        }
+    }
+
+    /// Multiplies the weights of some keys by their factors.
+    ///
+    /// # Safety
+    /// There must be a factor for each key.
+    #[inline(always)]
+    unsafe fn scaled(&mut self, factors: Option<*const f32>, keys: std::ops::Range<usize>) {
+        let Some(factors) = factors else { return };
+        for (i, weight) in self.weights[keys].iter_mut().enumerate() {
+            // SAFETY: the caller vouches for the factors.
+            *weight *= unsafe { *factors.add(i) };
+        }
+    }
+
+    /// Dot products of the query with the keys of a run, the first of which is key `first`.
+    #[inline(always)]
+    unsafe fn run_scores<S: Simd>(&mut self, s: S, run: &Run<E>, first: usize) {
+        let ([d, _], (k, stride)) = (self.widths, run.k);
+        let n = run.keys;
         let mut j = 0;
         while j < n {
             let together = if n - j >= AT_ONCE { AT_ONCE } else { 1 };
@@ -158,7 +216,7 @@ impl Cell<'_> {
                 c += have;
             }
             for (u, sum) in sums[..together].iter().enumerate() {
-                self.weights[j + u] = s.sum(*sum) * self.scale;
+                self.weights[first + j + u] = s.sum(*sum) * self.scale;
             }
             j += together;
         }
@@ -191,14 +249,18 @@ impl Cell<'_> {
     /// not 0.
     #[cold]
     unsafe fn careful_values(&self, factor: f32) {
-        let ([_, e], (v, stride)) = (self.widths, self.v);
+        let [_, e] = self.widths;
         for c in 0..e {
-            let mut sum = 0.0;
-            for (j, weight) in self.weights[..self.keys].iter().enumerate() {
-                if *weight != 0.0 {
-                    // SAFETY: the value has this feature.
-                    sum += weight * unsafe { *v.wrapping_offset(j as isize * stride).add(c) };
+            let (mut sum, mut first) = (0.0, 0);
+            for Run { v: (v, stride), keys, .. } in self.runs {
+                for (j, weight) in self.weights[first..first + keys].iter().enumerate() {
+                    if *weight != 0.0 {
+                        let value = v.wrapping_offset(j as isize * stride).wrapping_add(c);
+                        // SAFETY: the value has this feature.
+                        sum += weight * unsafe { *value }.single();
+                    }
                 }
+                first += keys;
             }
             // SAFETY: the result has this feature.
             unsafe { *self.out.add(c) = sum * factor };
@@ -216,25 +278,29 @@ impl Cell<'_> {
         have: usize,
         factor: f32,
     ) -> S::V {
-        let (v, stride) = self.v;
         let mut sums = [[s.splat(0.0); W]; 2];
-        let mut j = 0;
-        while j < self.keys {
-            for sums in &mut sums {
-                if j == self.keys {
-                    break;
+        let mut first = 0;
+        for Run { v: (v, stride), keys, .. } in self.runs {
+            let weights = &self.weights[first..first + keys];
+            let mut j = 0;
+            while j < weights.len() {
+                for sums in &mut sums {
+                    if j == weights.len() {
+                        break;
+                    }
+                    let weight = s.splat(weights[j]);
+                    let value = v.wrapping_offset(j as isize * stride).wrapping_add(c);
+                    for (u, sum) in sums.iter_mut().enumerate() {
+                        let value = value.wrapping_add(u * S::LANES);
+                        fetch(value.wrapping_offset(AHEAD * stride));
+                        // SAFETY: these features of the value exist.
+                        let value = unsafe { part(s, value, have) };
+                        *sum = s.fma(weight, value, *sum);
+                    }
+                    j += 1;
                 }
-                let weight = s.splat(self.weights[j]);
-                let value = v.wrapping_offset(j as isize * stride).wrapping_add(c);
-                for (u, sum) in sums.iter_mut().enumerate() {
-                    let value = value.wrapping_add(u * S::LANES);
-                    fetch(value.wrapping_offset(AHEAD * stride));
-                    // SAFETY: these features of the value exist.
-                    let value = unsafe { part(s, value, have) };
-                    *sum = s.fma(weight, value, *sum);
-                }
-                j += 1;
             }
+            first += keys;
         }
         let mut odd = s.splat(0.0);
         let [even, uneven] = &sums;
@@ -251,14 +317,30 @@ impl Cell<'_> {
     }
 }
 
-/// Loads `n` floats.
+/// Loads `n` elements.
 ///
 /// # Safety
 /// They must exist.
 #[inline(always)]
-unsafe fn part<S: Simd>(s: S, p: *const f32, n: usize) -> S::V {
+unsafe fn part<S: Simd, E: Element>(s: S, p: *const E, n: usize) -> S::V {
     // SAFETY: the caller's promise is this.
-    unsafe { if n == S::LANES { s.load(p) } else { s.load_part(p, n) } }
+    unsafe { if n == S::LANES { E::load(s, p) } else { E::load_part(s, p, n) } }
+}
+
+/// Limits the first `n` scores to ±`cap`.
+///
+/// # Safety
+/// `x` must be as long as `n` in whole vectors.
+#[inline(always)]
+unsafe fn soft_cap<S: Simd>(s: S, x: &mut [f32], n: usize, cap: f32) {
+    for i in (0..n).step_by(S::LANES) {
+        // SAFETY: whole vectors are inside of `x`.
+        unsafe {
+            let at = x.as_mut_ptr().add(i);
+            let score = tanh(s, s.mul(s.load(at), s.splat(1.0 / cap)));
+            s.store(at, s.mul(s.splat(cap), score));
+        }
+    }
 }
 
 /// The number of each lane.

@@ -10,6 +10,7 @@ mod chunks;
 pub mod ctc;
 pub mod dropout;
 pub mod embedding;
+pub mod gated;
 pub(crate) mod lanes;
 pub mod largest;
 pub mod linear;

@@ -156,6 +156,11 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn load_i8(self, p: *const i8) -> __m256 {
+        // SAFETY: the caller vouches for the memory, the token for the instructions.
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p.cast()))) }
+    }
+    #[inline(always)]
     unsafe fn store(self, p: *mut f32, a: __m256) {
         // SAFETY: the caller vouches for the memory, the token for the instruction.
         unsafe { _mm256_storeu_ps(p, a) }

@@ -141,6 +141,11 @@ impl Simd for Avx512 {
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
     }
     #[inline(always)]
+    unsafe fn load_i8(self, p: *const i8) -> __m512 {
+        // SAFETY: the caller vouches for the memory, the token for the instructions.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast()))) }
+    }
+    #[inline(always)]
     unsafe fn load_bf16(self, p: *const Bf16) -> __m512 {
         // SAFETY: the caller vouches for the memory, the token for the instructions.
         unsafe {

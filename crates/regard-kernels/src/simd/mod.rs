@@ -156,6 +156,21 @@ pub trait Simd: Copy + Send + Sync + 'static {
         unsafe { self.load(buffer.as_ptr()) }
     }
 
+    /// Loads 8-bit integers.
+    ///
+    /// # Safety
+    /// [`Self::LANES`] of them must be readable at `p`.
+    #[inline(always)]
+    unsafe fn load_i8(self, p: *const i8) -> Self::V {
+        let mut buffer = [0f32; 16];
+        for (lane, x) in buffer.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: the caller vouches for the numbers.
+            *x = f32::from(unsafe { *p.add(lane) });
+        }
+        // SAFETY: the buffer holds the widest vector.
+        unsafe { self.load(buffer.as_ptr()) }
+    }
+
     /// Lanes whose index is valid, that is, not `u32::MAX`.
     ///
     /// # Safety

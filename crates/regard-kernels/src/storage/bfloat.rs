@@ -20,6 +20,9 @@ impl Bf16 {
 }
 
 impl Element for Bf16 {
+    fn single(self) -> f32 {
+        Bf16::single(self)
+    }
     #[inline(always)]
     unsafe fn load<S: Simd>(s: S, p: *const Bf16) -> S::V {
         // SAFETY: the caller's promise is this.

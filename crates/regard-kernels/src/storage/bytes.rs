@@ -38,6 +38,9 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 // SAFETY: every pattern of bits is a float.
 unsafe impl Plain for f32 {}
 
+// SAFETY: every pattern of bits is an integer.
+unsafe impl Plain for i8 {}
+
 impl Owner {
     fn bytes(&self) -> &[u8] {
         match self {

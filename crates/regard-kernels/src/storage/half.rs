@@ -51,6 +51,9 @@ impl F16 {
 }
 
 impl Element for F16 {
+    fn single(self) -> f32 {
+        F16::single(self)
+    }
     #[inline(always)]
     unsafe fn load<S: Simd>(s: S, p: *const F16) -> S::V {
         // SAFETY: the caller's promise is this.

@@ -24,6 +24,9 @@ pub(crate) trait Lines: Copy + Send + Sync {
 
 /// Element of a storage type that is converted independently of its neighbours.
 pub(crate) trait Element: Plain + Default {
+    /// Converts one element.
+    fn single(self) -> f32;
+
     /// Loads a vector of elements.
     ///
     /// # Safety
@@ -46,6 +49,9 @@ pub(crate) trait Element: Plain + Default {
 }
 
 impl Element for f32 {
+    fn single(self) -> f32 {
+        self
+    }
     #[inline(always)]
     unsafe fn load<S: Simd>(s: S, p: *const f32) -> S::V {
         // SAFETY: the caller's promise is this.
@@ -55,6 +61,17 @@ impl Element for f32 {
     unsafe fn load_part<S: Simd>(s: S, p: *const f32, n: usize) -> S::V {
         // SAFETY: the caller's promise is this.
         unsafe { s.load_part(p, n) }
+    }
+}
+
+impl Element for i8 {
+    fn single(self) -> f32 {
+        f32::from(self)
+    }
+    #[inline(always)]
+    unsafe fn load<S: Simd>(s: S, p: *const i8) -> S::V {
+        // SAFETY: the caller's promise is this.
+        unsafe { s.load_i8(p) }
     }
 }
 

@@ -23,7 +23,7 @@ fn cases() -> Vec<(Dims, Vec<i64>)> {
 }
 
 /// Instruction sets of this CPU.
-fn all() -> impl Iterator<Item = Isa> {
+fn all_isas() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.available())
 }
 
@@ -58,7 +58,7 @@ fn a_step_gives_what_the_engine_gives() {
         let room = ViewMut::new(&mut want, [b, h, t, e]).unwrap();
         let attention = Attention::dot().mask(lengths(&valid));
         attention.forward(&inputs, &room).unwrap();
-        for isa in all() {
+        for isa in all_isas() {
             let got = run_on(isa, dims, [&q, &k, &v], &valid);
             for (got, want) in got.iter().zip(&want) {
                 let near = (got - want).abs() <= 1e-5 * (1.0 + want.abs());
@@ -113,7 +113,7 @@ fn a_value_without_weight_does_no_harm() {
     let mut v = numbers(63, 3);
     for bad in [f32::NAN, f32::INFINITY] {
         v[21..42].fill(bad);
-        for isa in all() {
+        for isa in all_isas() {
             // The second key is 200 below the others, so that its weight is exactly 0.
             let out = run_on(isa, dims, [&[1.0], &[100.0, -100.0, 100.0], &v], &[3]);
             for (c, got) in out.iter().enumerate() {
@@ -137,4 +137,71 @@ fn what_does_not_fit_is_refused() {
         assert!(decode(&inputs, Some(&bad), None, &room).is_err(), "{bad:?}");
     }
     assert!(decode(&inputs, Some(&[3, 0]), None, &room).is_ok());
+}
+
+/// Pages with keys and values, and the queries of a window over them, against the engine.
+#[test]
+fn pages_give_what_the_engine_gives() {
+    use super::super::mask::{causal, window};
+    use super::super::pages::{CacheType, KeyOrValue, Page, PageShape};
+    use super::super::score::SoftCap;
+    use super::paged::{PagedOptions, PagedQuery, decode_pages_on};
+    for (heads, few, width, keys, last, cap) in [
+        (4, 2, 16, 200, 200, None),
+        (3, 1, 7, 65, 30, Some(1.5)),
+        (6, 2, 64, 130, 70, None),
+        (1, 1, 80, 5, 3, Some(4.0)),
+    ] {
+        let shape = PageShape { heads: few, width };
+        let (q, both) = (numbers(heads * keys * width, 1), numbers(keys * shape.floats(), 2));
+        for (kind, tolerance) in CacheType::ALL.into_iter().zip([1e-5, 1e-5, 1e-5]) {
+            let mut pages = vec![];
+            for (at, both) in both.chunks(shape.floats()).enumerate() {
+                if at % Page::POSITIONS == 0 {
+                    pages.push(Page::new(kind, shape));
+                }
+                pages.last_mut().unwrap().write(at % Page::POSITIONS, both).unwrap();
+            }
+            // The engine sees what the pages hold.
+            let all = |which| {
+                let mut x = vec![0.0; few * keys * width];
+                for (head, x) in x.chunks_mut(keys * width).enumerate() {
+                    let parts = x.chunks_mut(Page::POSITIONS * width).zip(&pages);
+                    parts.for_each(|(x, page)| page.read(head, which, x).unwrap());
+                }
+                x
+            };
+            let (k, v) = (all(KeyOrValue::Key), all(KeyOrValue::Value));
+            let strides = [keys * heads * width, width, heads * width, 1].map(|x| x as isize);
+            let q4 = View::strided(&q, [1, heads, keys, width], strides, 0).unwrap();
+            let kv = |x| View::new(x, [1, few, keys, width]).unwrap();
+            let mut want = vec![0.0; heads * keys * width];
+            let room = ViewMut::strided(&mut want, [1, heads, keys, width], strides).unwrap();
+            let attention = match cap {
+                Some(cap) => Attention::with_score(SoftCap { cap }),
+                None => Attention::dot(),
+            };
+            let attention = Attention { mask: causal() & window(last - 1, 0), ..attention };
+            attention.forward(&AttentionInputs::new(q4, kv(&k), kv(&v)), &room).unwrap();
+            let pages: Vec<&Page> = pages.iter().collect();
+            let query = |i: usize| PagedQuery {
+                q: &q[i * heads * width..][..heads * width],
+                pages: &pages,
+                keys: (i + 1usize).saturating_sub(last)..i + 1,
+            };
+            let queries: Vec<PagedQuery> = (0..keys).map(query).collect();
+            let options = PagedOptions { heads, scale: None, cap };
+            for isa in all_isas() {
+                let mut got = vec![f32::NAN; want.len()];
+                decode_pages_on(isa, &queries, options, &mut got).unwrap();
+                for (got, want) in got.iter().zip(&want) {
+                    let near = (got - want).abs() <= tolerance * (1.0 + want.abs());
+                    assert!(near, "{got} {want} {kind:?} {} {keys}", isa.name());
+                }
+                let mut one = vec![f32::NAN; heads * width];
+                decode_pages_on(isa, &queries[keys - 1..], options, &mut one).unwrap();
+                assert_eq!(one, got[(keys - 1) * heads * width..]);
+            }
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod lower;
 mod relative;
 pub mod scaled_cosine;
 mod score_mod;
+mod soft_cap;
 
 pub use additive::{Additive, Gatv2};
 pub use dot::Dot;
@@ -21,6 +22,7 @@ pub use kernel::{KernelFunction, KernelScore};
 pub use keyvalue::KeyValue;
 pub use relative::Relative;
 pub use score_mod::{Modified, ScoreCell, ScoreMod, check_derivative};
+pub use soft_cap::SoftCap;
 
 use super::formula::{Expr, keys, param, queries, scale};
 use super::graph::Graph;
@@ -47,6 +49,7 @@ pub const ROWS: &[Row<dyn Score>] = &[
     relative::ROW,
     edge::ROW,
     additive::GATV2,
+    soft_cap::ROW,
     score_mod::ROW,
 ];
 
