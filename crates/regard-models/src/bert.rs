@@ -38,6 +38,7 @@ pub static BERT: Family = Family {
     pooled: true,
     before_labels: None,
     labels: "classifier",
+    token_labels: "classifier",
     span: "qa_outputs",
     labels_bias: true,
     words: WordNames {
@@ -328,6 +329,7 @@ impl Body for Bert {
             activation: config.activation,
             dropout: config.label_dropout,
             tied: config.tied,
+            cap: None,
             pool: None,
             biases: Biases::ALL,
         }

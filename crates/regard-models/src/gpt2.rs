@@ -1,14 +1,12 @@
 //! GPT-2 (Radford et al. 2019): a causal Transformer language model.
 
-mod plan;
-
 use crate::checkpoint::Binder;
 use crate::fields::fields;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
-    Biases, Body, Family, Following, Head, PooledToken, Probe, Sizes, Texts, WordNames, activation,
-    dot_in_words,
+    Biases, Body, Family, Following, Head, PlannedRows, PooledToken, Probe, Sizes, Texts,
+    WordNames, activation, dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -18,6 +16,7 @@ use regard_attention::layers::{
 };
 use regard_attention::mask::{Mask, causal};
 use regard_attention::ops::Activation;
+use regard_attention::plan::{DecoderLayer, DecoderLayers};
 use regard_attention::{Attention, Init, WeightInit};
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,6 +39,7 @@ pub static GPT2: Family = Family {
     pooled: false,
     before_labels: None,
     labels: "score",
+    token_labels: "classifier",
     span: "qa_outputs",
     labels_bias: false,
     words: WordNames { dense: None, norm: "", table: "lm_head.weight", bias: None },
@@ -228,6 +228,7 @@ impl Body for Gpt2 {
             activation: config.activation,
             dropout: 0.0,
             tied: config.tie_word_embeddings,
+            cap: None,
             pool: None,
             biases: Biases::ALL,
         }
@@ -281,17 +282,34 @@ impl Body for Gpt2 {
         self.layers.iter().zip(&self.scales).map(layer).collect()
     }
 
+    fn decoder(&self) -> Option<DecoderLayers<'_>> {
+        let layer = |(block, scale): (_, &Option<f32>)| DecoderLayer {
+            block,
+            rotary: None,
+            window: None,
+            scale: *scale,
+            cap: None,
+        };
+        Some(DecoderLayers {
+            words: &self.words,
+            positions: Some(&self.positions),
+            embedding_scale: None,
+            layers: self.layers.iter().zip(&self.scales).map(layer).collect(),
+            last: &self.last,
+        })
+    }
+
     fn follow(&self, read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
+        if let Some(rows) = self.decoder().and_then(|layers| PlannedRows::new(&layers, read)) {
+            return Some(Box::new(rows));
+        }
         let mut walk = Walk { model: self, caches: vec![KvCache::new(); self.layers.len()] };
         if read.iter().any(|row| !row.is_empty()) {
             let mut texts = Texts::new();
             read.iter().for_each(|row| texts.push(row));
             walk.read(texts.words(&self.words.table.device()));
         }
-        match plan::Planned::new(self, &walk.caches, read.len()) {
-            Some(plan) => Some(Box::new(plan)),
-            None => Some(Box::new(walk)),
-        }
+        Some(Box::new(walk))
     }
 }
 
@@ -339,5 +357,48 @@ impl Following for Walk<'_> {
     fn reorder(&mut self, parents: &[usize]) {
         let rows = index(parents, &self.model.words.table.device());
         self.caches.iter_mut().for_each(|cache| cache.select(rows.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seq2seq::tokens;
+    use burn::tensor::TensorData;
+
+    #[test]
+    fn a_plan_gives_the_hidden_states_of_the_tensors() {
+        let device = Device::flex();
+        for by_layer in [false, true] {
+            let json = serde_json::json!({
+                "model_type": "gpt2", "vocab_size": 31, "n_positions": 40, "n_embd": 36,
+                "n_layer": 3, "n_head": 3, "scale_attn_by_inverse_layer_idx": by_layer,
+            });
+            let model = Gpt2::new(&Config::read(&json).unwrap(), &mut Init::new(2, &device));
+            for prompt in [vec![], vec![5u32, 6, 7, 30, 2]] {
+                let read: [&[u32]; 2] = [&prompt, &prompt];
+                let mut plan = model.follow(&read).unwrap();
+                let mut walk = Walk { model: &model, caches: vec![KvCache::new(); 3] };
+                if !prompt.is_empty() {
+                    let ids: Vec<i64> = read.concat().iter().map(|id| i64::from(*id)).collect();
+                    walk.read(Tensor::from_data(TensorData::new(ids, [2, prompt.len()]), &device));
+                }
+                let orders: [&[usize]; 5] = [&[0, 1], &[1, 0], &[0, 0, 1], &[2, 1, 0], &[1]];
+                let mut rows = 2;
+                for (step, parents) in orders.iter().enumerate() {
+                    let words: Vec<u32> =
+                        (0..rows).map(|r| (r * 9 + step as u32 * 4) % 31).collect();
+                    let got = plan.step(tokens(&words, &device)).into_data();
+                    let want = walk.step(tokens(&words, &device)).into_data();
+                    let (got, want) = (got.iter::<f32>(), want.iter::<f32>());
+                    for (got, want) in got.zip(want) {
+                        assert!((got - want).abs() < 2e-5, "step {step}: {got} {want}");
+                    }
+                    plan.reorder(parents);
+                    walk.reorder(parents);
+                    rows = parents.len() as u32;
+                }
+            }
+        }
     }
 }

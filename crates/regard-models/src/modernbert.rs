@@ -121,6 +121,7 @@ impl Config {
                 activation: keys.activation("classifier_activation", "gelu")?,
                 dropout: keys.share("classifier_dropout", 0.0)?,
                 tied: keys.get("tie_word_embeddings", true)?,
+                cap: None,
                 pool,
                 biases: Biases {
                     dense: keys.get("classifier_bias", false)?,

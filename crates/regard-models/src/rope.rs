@@ -54,7 +54,7 @@ impl Rope {
                 if low >= high {
                     return Err(format!("high_freq_factor: got {high}, need more than {low}"));
                 }
-                let original = self.original_max_position_embeddings;
+                let original = self.original_max_position_embeddings.or(Some(length as f64));
                 Scaling::Llama3 {
                     factor: positive("factor", self.factor)?,
                     low,

@@ -25,7 +25,9 @@ use crate::checkpoint::{self, Arrays, Binder, TensorProblem};
 use crate::network::{Capability, Definition, InputKind, Network, put};
 use crate::text::{Family, Headed};
 use crate::{Error, ModelFiles, Result, memory, misfit};
-use crate::{bahdanau, bert, copying, gat, gpt2, luong, pointer, rnn, speech, story, transformer};
+use crate::{
+    bahdanau, bert, copying, decoder, gat, gpt2, luong, pointer, rnn, speech, story, transformer,
+};
 use crate::{modernbert, vit, words, xlnet};
 use burn::tensor::Device;
 use regard_attention::Init;
@@ -51,6 +53,7 @@ type Fill = fn(&Value, Arrays, Option<&New>, &Device) -> Result<Fit, String>;
 pub(crate) static KINDS: &[Kind] = &[
     kind::<Headed<bert::Bert>>(),
     kind::<Headed<gpt2::Gpt2>>(),
+    kind::<Headed<decoder::Decoder>>(),
     kind::<Headed<modernbert::ModernBert>>(),
     kind::<Headed<xlnet::Xlnet>>(),
     kind::<Headed<words::WordEncoder>>(),
@@ -306,7 +309,7 @@ mod tests {
     fn types_of_a_capability_have_it() {
         let sizes = json!({
             "vocab_size": 9, "decoder_vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1,
-            "num_attention_heads": 1, "intermediate_size": 4, "d_model": 4, "encoder_layers": 1,
+            "num_attention_heads": 1, "num_key_value_heads": 1, "intermediate_size": 4, "d_model": 4, "encoder_layers": 1,
             "decoder_layers": 1, "encoder_attention_heads": 1, "decoder_attention_heads": 1,
             "encoder_ffn_dim": 4, "decoder_ffn_dim": 4, "n_embd": 4, "n_layer": 1, "n_head": 1,
             "d_inner": 4, "num_labels": 2,

@@ -96,6 +96,11 @@ impl Attention {
         Attention::with_score(score::KeyValue, vec![scalar(a), scalar(b)])
     }
 
+    /// Creates dot-product attention whose scores are limited softly, `cap · tanh(q·k/√D / cap)`.
+    pub fn soft_cap(cap: f32) -> Attention {
+        Attention::with_score(score::SoftCap { cap }, vec![])
+    }
+
     /// Creates attention with Transformer-XL's relative position score
     /// `((q + u)·k_j + (q + w)·r_{p−j})/√D`, with the query at position `p`.
     ///

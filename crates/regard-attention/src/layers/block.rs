@@ -16,6 +16,8 @@ pub struct BlockConfig {
     pub norms: NormPlacement,
     /// Configuration of both norms.
     pub norm: NormConfig,
+    /// Whether the output of each sublayer is normalised before it is added (Gemma 2). Default false.
+    pub output_norms: bool,
     /// Configuration of the self-attention.
     pub attention: SelfAttentionConfig,
     /// Largest distance of a learned relative position bias per head; larger distances are clipped.
@@ -51,6 +53,8 @@ pub struct Block {
     pub forward_norm: Norm,
     /// Feed-forward network.
     pub forward: FeedForward,
+    /// Norms of the outputs of the attention and of the feed-forward network.
+    pub output_norms: Option<[Norm; 2]>,
     /// Dropout after the attention and after the feed-forward network.
     pub dropout: [Dropout; 2],
     /// Norms before or after each sublayer.
@@ -65,6 +69,7 @@ impl BlockConfig {
         BlockConfig {
             norms: NormPlacement::Pre,
             norm: NormConfig::layer(width),
+            output_norms: false,
             attention: SelfAttentionConfig::new(width, heads),
             distances: None,
             forward: FeedForwardConfig::new(width),
@@ -78,6 +83,9 @@ impl BlockConfig {
         let distances =
             |init: &mut Init| self.distances.map(|reach| RelativeTable::new(heads, reach, init));
         let dropout = |init: &mut Init| self.dropout.map(|p| Dropout::new(p, init));
+        let output_norms = |init: &mut Init| {
+            self.output_norms.then(|| [self.norm.init(init), self.norm.init(init)])
+        };
         // Rust evaluates fields in the order in which they are written.
         match self.norms {
             NormPlacement::Pre => Block {
@@ -86,6 +94,7 @@ impl BlockConfig {
                 distances: distances(init),
                 forward_norm: self.norm.init(init),
                 forward: self.forward.init(init),
+                output_norms: output_norms(init),
                 dropout: dropout(init),
                 norms: self.norms,
             },
@@ -95,6 +104,7 @@ impl BlockConfig {
                 attention_norm: Some(self.norm.init(init)),
                 forward: self.forward.init(init),
                 forward_norm: self.norm.init(init),
+                output_norms: output_norms(init),
                 dropout: dropout(init),
                 norms: self.norms,
             },
@@ -152,8 +162,12 @@ impl Block {
             NormPlacement::Pre => (Some(&self.forward_norm), next),
             NormPlacement::Post => (self.attention_norm.as_ref(), Some(&self.forward_norm)),
         };
-        residual.add(self.dropout[0].forward(attended, mode), first);
-        let fed = self.forward.forward(residual.input(), mode);
+        let normalized = |x: Tensor<3>, part: usize| match &self.output_norms {
+            Some(norms) => norms[part].forward(x),
+            None => x,
+        };
+        residual.add(self.dropout[0].forward(normalized(attended, 0), mode), first);
+        let fed = normalized(self.forward.forward(residual.input(), mode), 1);
         residual.add(self.dropout[1].forward(fed, mode), second);
     }
 }

@@ -87,16 +87,6 @@ impl KvCache {
         all
     }
 
-    /// Returns the cached keys and values, `[B, Hk, len, D]` each; `None` if nothing is cached.
-    pub(crate) fn both(&self) -> Option<[Tensor<4>; 2]> {
-        assert!(self.rows.is_none(), "a cache whose rows were just reordered");
-        let both = self.both.as_ref()?;
-        Some(both.each_ref().map(|x| {
-            let [b, h, _, d] = x.dims();
-            x.clone().slice([0..b, 0..h, 0..self.len, 0..d])
-        }))
-    }
-
     /// Selects batch rows, in this order, as beam search does.
     ///
     /// # Shapes

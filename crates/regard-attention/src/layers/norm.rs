@@ -16,6 +16,9 @@ pub struct NormConfig {
     pub eps: f32,
     /// Whether there is a bias `β`.
     pub bias: bool,
+    /// Added to the scale: with 1 the parameter is the difference to 1, and begins at 0, as in Gemma.
+    /// Default 0.
+    pub offset: f32,
 }
 
 /// Layer norm or RMS norm over the last axis.
@@ -40,33 +43,47 @@ pub struct Norm {
     /// `ε`, added to the variance or mean square.
     #[module(skip)]
     pub eps: f32,
+    /// Added to the scale.
+    #[module(skip)]
+    pub offset: f32,
 }
 
 impl NormConfig {
     /// Creates a layer norm with bias and with PyTorch's `ε` of 1e-5.
     pub fn layer(width: usize) -> NormConfig {
-        NormConfig { width, kind: NormKind::Layer, eps: 1e-5, bias: true }
+        NormConfig { width, kind: NormKind::Layer, eps: 1e-5, bias: true, offset: 0.0 }
     }
 
     /// Creates an RMS norm without bias and with the usual `ε` of 1e-6.
     pub fn rms(width: usize) -> NormConfig {
-        NormConfig { width, kind: NormKind::Rms, eps: 1e-6, bias: false }
+        NormConfig { width, kind: NormKind::Rms, eps: 1e-6, bias: false, offset: 0.0 }
     }
 
-    /// Initialises the layer with `γ = 1` and `β = 0`.
+    /// Initialises the layer with a scale of 1 and `β = 0`.
     pub fn init(&self, init: &mut Init) -> Norm {
-        let NormConfig { width, kind, eps, bias } = *self;
-        let gamma = init.constant([width], 1.0);
+        let NormConfig { width, kind, eps, bias, offset } = *self;
+        let gamma = init.constant([width], 1.0 - offset);
         let beta = bias.then(|| init.constant([width], 0.0));
-        Norm { gamma, beta, kind, eps }
+        Norm { gamma, beta, kind, eps, offset }
     }
 }
 
 impl Norm {
+    /// Returns the scale of each feature.
+    ///
+    /// # Shapes
+    /// `[M]`
+    pub fn scale(&self) -> Tensor<1> {
+        match self.offset {
+            0.0 => self.gamma.val(),
+            offset => self.gamma.val() + offset,
+        }
+    }
+
     fn operation(&self) -> ops::NormParams {
         let Norm { kind, eps, .. } = *self;
         let beta = self.beta.as_ref().map(Param::val);
-        ops::NormParams { kind, eps, gamma: self.gamma.val(), beta }
+        ops::NormParams { kind, eps, gamma: self.scale(), beta }
     }
 
     /// Normalises each row.

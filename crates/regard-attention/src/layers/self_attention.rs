@@ -1,7 +1,7 @@
 //! Multi-head self-attention.
 
 use super::call::{scaled, split};
-use super::{Call, Linear, LinearConfig};
+use super::{Call, Linear, LinearConfig, Norm, NormConfig};
 use crate::attention::{Dims, Heads};
 use crate::init::{Init, WeightInit};
 use crate::ops::TokenPositions;
@@ -20,6 +20,9 @@ pub struct SelfAttentionConfig {
     pub head_width: usize,
     /// Whether the projections have biases. Default true.
     pub bias: bool,
+    /// Norm of each head's queries and keys, before rotary positions (Dehghani et al. 2023). Default
+    /// `None`.
+    pub head_norm: Option<NormConfig>,
     /// Dropout probability of the attention weights. Default 0.
     pub dropout: f32,
     /// Initialisation of the projections.
@@ -44,6 +47,8 @@ pub struct SelfAttention {
     pub qkv: Linear,
     /// Output projection `[H·D, M]`.
     pub out: Linear,
+    /// Norms of each head's queries and keys.
+    pub head_norms: Option<[Norm; 2]>,
     /// Numbers of query heads and key-value heads.
     #[module(skip)]
     pub heads: Heads,
@@ -70,6 +75,7 @@ impl SelfAttentionConfig {
             heads: Heads { queries: heads, keys: heads },
             head_width: width / heads,
             bias: true,
+            head_norm: None,
             dropout: 0.0,
             weights: WeightInit::Uniform,
         }
@@ -77,7 +83,7 @@ impl SelfAttentionConfig {
 
     /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> SelfAttention {
-        let SelfAttentionConfig { width, heads, head_width, bias, dropout, weights } = *self;
+        let SelfAttentionConfig { width, heads, head_width, bias, dropout, weights, .. } = *self;
         let Heads { queries, keys } = heads;
         assert!(
             keys > 0 && queries.is_multiple_of(keys),
@@ -88,6 +94,7 @@ impl SelfAttentionConfig {
         SelfAttention {
             qkv: linear(width, (queries + 2 * keys) * head_width).init(init),
             out: linear(queries * head_width, width).init(init),
+            head_norms: self.head_norm.as_ref().map(|norm| [norm.init(init), norm.init(init)]),
             heads,
             dropout,
             site: init.site(),
@@ -129,13 +136,36 @@ impl SelfAttention {
     /// # Shapes
     /// `x: [B, T, M]` → `[B, T, (H + 2·Hk)·D]`
     pub(super) fn project(&self, x: Tensor<3>, call: &Call, first: usize) -> Tensor<3> {
-        let qkv = self.qkv.forward(x);
+        let qkv = self.normalized(self.qkv.forward(x));
         let Some(rotary) = call.rotary else { return qkv };
         let turned = self.heads.queries + self.heads.keys;
         match call.positions {
             Some(positions) => rotary.forward(qkv, turned, positions),
             None => rotary.forward(qkv, turned, &TokenPositions::From(vec![first])),
         }
+    }
+
+    /// Widths of all queries, all keys and all values.
+    pub fn widths(&self) -> [usize; 3] {
+        let Heads { queries: h, keys: hk } = self.heads;
+        let d = self.qkv.weight.dims()[1] / (h + 2 * hk);
+        [h * d, hk * d, hk * d]
+    }
+
+    /// Normalises each head's queries and keys, if the layer has norms for them.
+    ///
+    /// # Shapes
+    /// `[B, T, (H + 2·Hk)·D]` → the same
+    fn normalized(&self, qkv: Tensor<3>) -> Tensor<3> {
+        let Some([q_norm, k_norm]) = &self.head_norms else { return qkv };
+        let ([b, t, _], [q, k, v]) = (qkv.dims(), self.widths());
+        let part = |from: usize, wide: usize| qkv.clone().slice([0..b, 0..t, from..from + wide]);
+        let each = |from: usize, wide: usize, norm: &Norm| {
+            let d = norm.gamma.dims()[0];
+            let heads: Tensor<4> = part(from, wide).reshape([b, t, wide / d, d]);
+            norm.forward(heads).reshape([b, t, wide])
+        };
+        Tensor::cat(vec![each(0, q, q_norm), each(q, k, k_norm), part(q + k, v)], 2)
     }
 
     /// Splits `[B, T, (H + 2·Hk)·D]` into `[B, H, T, D]` and twice `[B, Hk, T, D]`, without

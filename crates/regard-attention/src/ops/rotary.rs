@@ -127,6 +127,55 @@ impl Angles {
         tables.clone()
     }
 
+    /// Rotates the first `heads` heads of each row of `stride` floats to its position.
+    ///
+    /// # Panics
+    /// If a position is beyond those that there are angles for.
+    pub(crate) fn rotate_rows(
+        &self,
+        rows: &mut [f32],
+        stride: usize,
+        heads: usize,
+        positions: impl Iterator<Item = usize> + Clone,
+    ) {
+        let last = positions.clone().max().map_or(0, |last| last + 1);
+        assert!(
+            last <= self.length,
+            "rotary: got position {last}, there are angles for {}",
+            self.length
+        );
+        let tables = self.tables(last);
+        for (row, position) in rows.chunks_exact_mut(stride).zip(positions) {
+            for head in row[..heads * self.width].chunks_exact_mut(self.width) {
+                self.rotate_head(&tables, position, head);
+            }
+        }
+    }
+
+    /// Rotates a head in place.
+    fn rotate_head(&self, tables: &Tables, position: usize, x: &mut [f32]) {
+        let half = self.frequencies.len();
+        let cos = &tables.cos[position * half..][..half];
+        let sin = &tables.sin[position * half..][..half];
+        match self.pairs {
+            Pairs::Halves => {
+                let (a, b) = x[..2 * half].split_at_mut(half);
+                for i in 0..half {
+                    let (xa, xb) = (a[i], b[i]);
+                    a[i] = xa * cos[i] - xb * sin[i];
+                    b[i] = xb * cos[i] + xa * sin[i];
+                }
+            }
+            Pairs::Neighbours => {
+                for (i, x) in x[..2 * half].chunks_exact_mut(2).enumerate() {
+                    let (xa, xb) = (x[0], x[1]);
+                    x[0] = xa * cos[i] - xb * sin[i];
+                    x[1] = xb * cos[i] + xa * sin[i];
+                }
+            }
+        }
+    }
+
     fn pair(&self, i: usize) -> (usize, usize) {
         match self.pairs {
             Pairs::Halves => (i, i + self.frequencies.len()),

@@ -1,8 +1,6 @@
 //! KV cache of rows, on slices.
 
 use super::Floats;
-use crate::backend::{Dense, on_cpu};
-use crate::layers::KvCache;
 
 /// Positions are added in steps of this many.
 const STEP: usize = 16;
@@ -25,24 +23,6 @@ impl RowCache {
     pub fn new(rows: usize, width: usize) -> RowCache {
         let (data, other) = (Floats::new(), Floats::new());
         RowCache { data, other, rows, width, ..RowCache::default() }
-    }
-
-    /// Creates a cache with the contents of another, which a prompt was processed with.
-    ///
-    /// # Panics
-    /// If its rows were just reordered.
-    pub fn of(cache: &KvCache, rows: usize, width: usize) -> RowCache {
-        let mut new = RowCache::new(rows, width);
-        let Some(both) = cache.both() else { return new };
-        let [b, h, len, d] = both[0].dims();
-        let [k, v] = both.map(|x| {
-            // Heads side by side.
-            Dense::new(&on_cpu(x.swap_dims(1, 2).reshape([b * len, h * d])))
-        });
-        let pairs = k.chunks_exact(h * d).zip(v.chunks_exact(h * d));
-        let floats: Vec<f32> = pairs.flat_map(|(k, v)| k.iter().chain(v).copied()).collect();
-        new.append(&floats, width, len);
-        new
     }
 
     /// Returns the number of cached positions.

@@ -9,13 +9,19 @@
 //! bit for bit. Attention is that of [`attend`], within rounding of the engine's.
 
 mod cache;
+mod decoder;
+mod decoder_layer;
 mod floats;
+mod sequence;
 mod sublayers;
 mod timing;
 mod weight;
 
 pub use cache::RowCache;
+pub use decoder::{Chunk, DecoderLayers, PlannedDecoder, Work};
+pub use decoder_layer::DecoderLayer;
 pub use floats::Floats;
+pub use sequence::{CacheType, SequenceCache};
 pub use sublayers::{
     PlannedCrossAttention, PlannedFeedForward, PlannedResidual, PlannedSelfAttention,
 };
@@ -30,8 +36,8 @@ use burn::tensor::Tensor;
 use regard_kernels::attention::{AttentionInputs, decode};
 use regard_kernels::gemm::Epilogue;
 use regard_kernels::ops::norm::{Norm as NormKernel, Outputs};
+use regard_kernels::scratch::Scratch;
 use regard_kernels::view::{View, ViewMut};
-use std::cell::RefCell;
 
 /// Linear layer, `y = f(x·W + b)`.
 pub struct PlannedLinear {
@@ -100,16 +106,15 @@ pub struct PlannedNorm {
     eps: f32,
     gamma: Dense,
     beta: Option<Dense>,
-    /// Statistics of rows, which only a backward would need.
-    statistics: RefCell<[Vec<f32>; 2]>,
 }
 
 impl PlannedNorm {
     /// Plans a norm.
     pub fn new(norm: &Norm) -> PlannedNorm {
         let Norm { kind, eps, .. } = *norm;
-        let (gamma, beta) = (dense(&norm.gamma), norm.beta.as_ref().map(dense));
-        PlannedNorm { kind, eps, gamma, beta, statistics: RefCell::default() }
+        let gamma = Dense::new(&on_cpu(norm.scale()));
+        let beta = norm.beta.as_ref().map(dense);
+        PlannedNorm { kind, eps, gamma, beta }
     }
 
     /// Replaces the contents of `y` by the norms of the rows `x`.
@@ -126,10 +131,9 @@ impl PlannedNorm {
     fn run(&self, x: &[f32], with: Option<&[f32]>, y: &mut Floats, sum: Option<&mut [f32]>) {
         y.set_len(x.len());
         let rows = x.len() / self.gamma.len();
-        let [mean, rstd] = &mut *self.statistics.borrow_mut();
-        mean.resize(rows, 0.0);
-        rstd.resize(rows, 0.0);
-        let to = Outputs { y, sum, mean, rstd };
+        // Statistics of rows, which only a backward would need.
+        let [mut mean, mut rstd] = [Scratch::new(rows), Scratch::new(rows)];
+        let to = Outputs { y, sum, mean: &mut mean, rstd: &mut rstd };
         let (gamma, beta) = (&*self.gamma, self.beta.as_deref());
         ok(NormKernel { kind: self.kind, gamma, beta, eps: self.eps }.forward(x, with, to));
     }

@@ -39,6 +39,7 @@ fn scores() {
     let mask = || causal() & lengths(&[7, 4]);
     check("dot", &arrays(&[]), USUAL, |x| attend(x, Attention::dot().mask(mask())));
     check("scaled", &arrays(&[]), USUAL, |x| attend(x, Attention::dot().scale(0.3)));
+    check("soft_cap", &arrays(&[]), USUAL, |x| attend(x, Attention::soft_cap(1.5).mask(mask())));
     check("additive", &arrays(&[&[H, D]]), USUAL, |x| {
         attend(x, Attention::additive(x.two(3)).mask(mask()))
     });

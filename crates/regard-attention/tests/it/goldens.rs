@@ -117,6 +117,7 @@ fn norms() {
             beta: (kind == NormKind::Layer).then(|| Param::from_tensor(beta)),
             kind,
             eps: value["options"]["eps"].as_f64().unwrap() as f32,
+            offset: 0.0,
         };
         let y = layer.forward(x.clone());
         case.check("y", y.clone(), 1e-5);

@@ -1,6 +1,6 @@
 //! Heads of text models: their names in Hugging Face's library, and their computation.
 
-use super::{TextOutput, Texts};
+use super::{PlannedHead, TextOutput, Texts};
 use crate::checkpoint::Binder;
 use crate::seq2seq::index;
 use burn::module::{Module, Param};
@@ -67,6 +67,8 @@ pub struct Family {
     pub(crate) before_labels: Option<BeforeLabels>,
     /// Name of the sequence classifier.
     pub(crate) labels: &'static str,
+    /// Name of the token classifier.
+    pub(crate) token_labels: &'static str,
     /// Name of the layer for the start and end of an answer.
     pub(crate) span: &'static str,
     /// Whether the sequence classifier has a bias.
@@ -94,9 +96,26 @@ impl Family {
         pooled: false,
         before_labels: None,
         labels: "classifier",
+        token_labels: "classifier",
         span: "qa_outputs",
         labels_bias: true,
         words: WordNames { dense: None, norm: "", table: "", bias: None },
+    };
+
+    /// Defaults of today's decoder families; `model_type`, `class` and `keys` are to be filled in.
+    pub(crate) const DECODER: Family = Family {
+        classes: &[
+            (Head::Bare, "Model"),
+            (Head::Words, "ForCausalLM"),
+            (Head::Sequence, "ForSequenceClassification"),
+            (Head::Tokens, "ForTokenClassification"),
+        ],
+        speaker: PooledToken::Last,
+        labels: "score",
+        token_labels: "score",
+        labels_bias: false,
+        words: WordNames { dense: None, norm: "", table: "lm_head.weight", bias: None },
+        ..Family::ENCODER
     };
 }
 
@@ -169,6 +188,8 @@ pub(crate) struct Sizes {
     pub activation: Activation,
     pub dropout: f32,
     pub tied: bool,
+    /// Soft limit of token logits, `cap · tanh(logit / cap)`.
+    pub cap: Option<f32>,
     /// Pooling over all tokens for the sequence classifier, if any.
     pub pool: Option<Pool>,
     pub biases: Biases,
@@ -205,6 +226,9 @@ struct WordHead {
     table: Option<Weight>,
     /// `[V]`
     bias: Option<Param<Tensor<1>>>,
+    /// Soft limit of the logits.
+    #[module(skip)]
+    cap: Option<f32>,
 }
 
 /// All layers on top of a body; which of them exist depends on the [`Head`].
@@ -280,7 +304,7 @@ impl Heads {
             let name = match head {
                 Head::Sequence => family.labels,
                 Head::Span => family.span,
-                _ => "classifier",
+                _ => family.token_labels,
             };
             b.linear(name, labels);
         }
@@ -295,12 +319,13 @@ impl Heads {
 
     /// Plans the language-modelling head for decoding on slices; `tied` is the table of the input
     /// embeddings. `None` if it is more than one product, or not on the CPU.
-    pub fn plan_words(&self, tied: Option<&Weight>) -> Option<PlannedLinear> {
+    pub fn plan_words(&self, tied: Option<&Weight>) -> Option<PlannedHead> {
         let words = self.words.as_ref()?;
         let table = words.table.as_ref().or(tied)?;
         let alone = words.dense.is_none() && words.norm.is_none();
         let can = alone && Weight::can_be_stored(&table.device());
-        can.then(|| PlannedLinear::scores(table, words.bias.as_ref()))
+        let scores = || PlannedLinear::scores(table, words.bias.as_ref());
+        can.then(|| PlannedHead { scores: scores(), cap: words.cap })
     }
 
     /// Computes the head's output from the hidden states of all tokens, `[N, M]`.
@@ -370,7 +395,7 @@ pub(crate) struct HeadInputs<'a> {
 
 impl WordHead {
     fn new(family: &Family, sizes: &Sizes, init: &mut Init) -> WordHead {
-        let &Sizes { width, words, deviation, activation, tied, biases, .. } = sizes;
+        let &Sizes { width, words, deviation, activation, tied, cap, biases, .. } = sizes;
         let names = &family.words;
         let dense = LinearConfig {
             activation,
@@ -383,6 +408,7 @@ impl WordHead {
             norm: names.dense.map(|_| sizes.norm().init(init)),
             table: (!tied).then(|| init.normal([words, width], deviation).into()),
             bias: names.bias.filter(|_| biases.words).map(|_| init.constant([words], 0.0)),
+            cap,
         }
     }
 
@@ -409,6 +435,10 @@ impl WordHead {
             x = norm.forward(dense.forward(x));
         }
         let table = self.table.as_ref().or(table).expect("a head for words has a table");
-        table.scores(x, self.bias.as_ref().map(Param::val))
+        let logits = table.scores(x, self.bias.as_ref().map(Param::val));
+        match self.cap {
+            Some(cap) => (logits / cap).tanh() * cap,
+            None => logits,
+        }
     }
 }

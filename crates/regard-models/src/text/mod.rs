@@ -21,6 +21,7 @@
 
 mod head;
 mod old;
+mod planned;
 mod probe;
 pub mod recorded;
 mod texts;
@@ -28,6 +29,8 @@ mod texts;
 pub(crate) use head::{BeforeLabels, Biases, PooledToken, Sizes, WordNames};
 pub use head::{Family, Head};
 pub use old::read_config;
+pub use planned::DecoderPlan;
+pub(crate) use planned::{PlannedHead, PlannedRows};
 pub use probe::Probe;
 pub use texts::Texts;
 
@@ -41,9 +44,9 @@ use crate::{Error, ModelFiles, Result, sizes};
 use burn::module::{Module, ModuleDisplay, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use head::{HeadInputs, Heads};
-use regard_attention::layers::{Embedding, SelfAttention};
+use regard_attention::layers::{Embedding, SelfAttention, Weight};
 use regard_attention::ops::Activation;
-use regard_attention::plan::PlannedLinear;
+use regard_attention::plan::{DecoderLayers, PlannedDecoder};
 use regard_attention::{Init, Mode};
 use serde_json::{Value, json};
 
@@ -96,6 +99,10 @@ pub trait TextModel: Network {
     /// Processes prompts of one length and starts decoding, a row for each; `None` if the model
     /// does not continue texts.
     fn decode<'a>(&'a self, read: &[&[u32]]) -> Option<Box<dyn Decoding + 'a>>;
+
+    /// Plans a causal language model for decoding on slices, for any number of sequences; `None` if
+    /// it is none, cannot be planned or is not on the CPU.
+    fn plan(&self) -> Option<DecoderPlan>;
 
     /// Permutation language modelling, if it has two streams and a head for words (XLNet).
     fn permuting(&self) -> Option<&dyn Permuting>;
@@ -156,6 +163,10 @@ pub(crate) trait Body: Module + ModuleDisplay + Sync + 'static {
     }
     /// Processes prompts and starts decoding, if it continues texts.
     fn follow(&self, _read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
+        None
+    }
+    /// The layers of a causal model, if they can be planned.
+    fn decoder(&self) -> Option<DecoderLayers<'_>> {
         None
     }
     /// Permutation language modelling by a second stream, if it has one.
@@ -340,6 +351,18 @@ impl<B: Body> TextModel for Headed<B> {
         Some(Box::new(Telling { following, heads: &self.heads, planned, asked }))
     }
 
+    fn plan(&self) -> Option<DecoderPlan> {
+        let words = self.body.words()?;
+        if self.head != Head::Words || !Weight::can_be_stored(&words.table.device()) {
+            return None;
+        }
+        Some(DecoderPlan {
+            decoder: PlannedDecoder::new(&self.body.decoder()?)?,
+            head: self.heads.plan_words(Some(&words.table))?,
+            longest: self.body.longest(),
+        })
+    }
+
     fn permuting(&self) -> Option<&dyn Permuting> {
         let can = self.head == Head::Words && self.body.two_streams().is_some();
         can.then_some(self)
@@ -397,7 +420,7 @@ struct Telling<'a> {
     following: Box<dyn Following + 'a>,
     heads: &'a Heads,
     /// The head on slices, if it is one product.
-    planned: Option<PlannedLinear>,
+    planned: Option<PlannedHead>,
     asked: HeadInputs<'a>,
 }
 
@@ -412,8 +435,8 @@ impl Decoding for Telling<'_> {
         if let Some(head) = &self.planned
             && let Some(hidden) = self.following.step_slices(words)
         {
-            logits.resize(words.len() * head.outputs(), 0.0);
-            head.forward_into(hidden, logits);
+            logits.resize(words.len() * head.scores.outputs(), 0.0);
+            head.forward(hidden, logits);
             return None;
         }
         self.step(tokens(words, &Device::flex())).into_slices(logits)
@@ -563,7 +586,13 @@ pub fn open(
 
 /// Whether a tensor of an old checkpoint is a buffer, not a parameter.
 pub(crate) fn is_buffer(name: &str) -> bool {
-    let buffers = [".position_ids", ".token_type_ids", ".attn.bias", ".attn.masked_bias"];
+    let buffers = [
+        ".position_ids",
+        ".token_type_ids",
+        ".attn.bias",
+        ".attn.masked_bias",
+        ".rotary_emb.inv_freq",
+    ];
     buffers.iter().any(|end| name.ends_with(end))
 }
 

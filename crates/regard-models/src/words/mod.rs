@@ -42,6 +42,7 @@ const NAMES: Family = Family {
     pooled: false,
     before_labels: None,
     labels: "classifier",
+    token_labels: "classifier",
     span: "qa_outputs",
     labels_bias: true,
     words: WordNames { dense: None, norm: "", table: "", bias: None },
@@ -163,6 +164,7 @@ impl Body for WordEncoder {
             activation: Activation::Identity,
             dropout: config.classifier_dropout,
             tied: true,
+            cap: None,
             pool: Some(config.pool().expect("it was checked when it was read")),
             biases: Biases::ALL,
         }

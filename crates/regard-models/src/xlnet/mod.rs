@@ -46,6 +46,7 @@ pub static XLNET: Family = Family {
     pooled: false,
     before_labels: Some(BeforeLabels::of_texts("sequence_summary.summary", Activation::Tanh)),
     labels: "logits_proj",
+    token_labels: "classifier",
     span: "qa_outputs",
     labels_bias: true,
     words: WordNames { dense: None, norm: "", table: "lm_loss.weight", bias: Some("lm_loss.bias") },
@@ -136,6 +137,7 @@ impl Body for Xlnet {
             activation: config.activation,
             dropout: config.label_dropout,
             tied: config.tie_word_embeddings,
+            cap: None,
             pool: None,
             biases: Biases::ALL,
         }

@@ -3,6 +3,7 @@
 mod batch;
 mod checkpoints;
 mod copying;
+mod decoders;
 mod goldens;
 mod images;
 mod learning;

@@ -11,15 +11,26 @@ use serde_json::json;
 
 /// A model of each body with attention.
 fn models(device: &Device) -> Vec<Box<dyn TextModel>> {
-    let types = ["bert", "gpt2", "modernbert", "xlnet"];
-    let make = |name: &str| {
+    let types = [
+        ("bert", Head::Tokens),
+        ("gpt2", Head::Tokens),
+        ("modernbert", Head::Tokens),
+        ("xlnet", Head::Tokens),
+        ("llama", Head::Words),
+        ("qwen3", Head::Words),
+        ("gemma2", Head::Words),
+        ("gemma3_text", Head::Words),
+    ];
+    let make = |(name, head): (&str, Head)| {
         let config = json!({
             "model_type": name, "vocab_size": 23, "num_labels": 3, "initializer_range": 0.4,
             "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
             "intermediate_size": 12, "n_embd": 8, "n_layer": 2, "n_head": 2, "d_model": 8,
-            "d_inner": 12, "pad_token_id": 0, "local_attention": 4,
+            "d_inner": 12, "pad_token_id": 0, "local_attention": 4, "num_key_value_heads": 1,
+            "head_dim": 6, "query_pre_attn_scalar": 6, "sliding_window": 4,
+            "max_position_embeddings": 16,
         });
-        text::create(&config, Head::Tokens, 3, device).unwrap_or_else(|e| panic!("{name}: {e}"))
+        text::create(&config, head, 3, device).unwrap_or_else(|e| panic!("{name}: {e}"))
     };
     types.map(make).into()
 }

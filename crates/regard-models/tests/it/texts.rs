@@ -1,4 +1,4 @@
-//! The goldens of `fixtures/make/texts.py`: every family and head against transformers.
+//! The goldens of `fixtures/make/texts.py` and `decoders.py`: every family and head against transformers.
 
 use crate::batch::largest_difference;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -8,7 +8,7 @@ use regard_models::text::recorded::{Recorded, named};
 use regard_models::text::{self, Head, TextModel, Texts};
 use std::path::{Path, PathBuf};
 
-fn folders() -> Vec<PathBuf> {
+pub fn folders() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/texts");
     let mut folders: Vec<PathBuf> =
         std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
