@@ -18,6 +18,7 @@
 
 pub mod attachment;
 pub mod audio;
+pub mod batching;
 pub mod data;
 pub mod decode;
 mod experiments;

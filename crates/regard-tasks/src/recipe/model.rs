@@ -193,6 +193,6 @@ mod tests {
             seen.insert(kind);
         }
         let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
-        assert_eq!(seen, ["bert", "bilstm", "gpt2", "xlnet"]);
+        assert_eq!(seen, ["bert", "bilstm", "gpt2", "llama", "xlnet"]);
     }
 }

@@ -241,6 +241,11 @@ impl Tokenizer {
         folder::token_name(&self.config, key)
     }
 
+    /// Returns a value of `tokenizer_config.json`.
+    pub(super) fn config_value(&self, key: &str) -> Option<&Value> {
+        self.config.get(key)
+    }
+
     /// Returns the text that is given to the tokenizers library.
     pub(super) fn prepare<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.simplify { simplify(text) } else { Cow::Borrowed(text) }

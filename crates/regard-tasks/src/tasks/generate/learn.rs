@@ -16,7 +16,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_kernels::rng::Stream;
-use regard_models::text::{Head, TextModel, Texts};
+use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{Capability, Error, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -173,7 +173,10 @@ impl Objective for Language {
 fn table<'a>(recipe: &'a Recipe, tokenizer: &Tokenizer) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     table.set("vocab_size", tokenizer.size());
-    table.set_default("n_positions", recipe.context);
+    // The key of the longest text depends on the family.
+    let known = text::keys(&recipe.model)?;
+    let key = ["max_position_embeddings", "n_positions"].into_iter().find(|x| known.contains(x));
+    table.set_default(key.unwrap_or("n_positions"), recipe.context);
     // A piece of a text has no beginning and no end token.
     table.set("bos_token_id", Value::Null);
     table.set("eos_token_id", Value::Null);

@@ -5,6 +5,7 @@ pub mod filling;
 mod learn;
 mod pipeline;
 mod recipe;
+mod rows;
 mod writer;
 
 pub use learn::Language;

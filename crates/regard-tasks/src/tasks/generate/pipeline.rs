@@ -1,6 +1,7 @@
 //! Text generation as a pipeline.
 
 use super::{Generated, Generator};
+use crate::batching;
 use crate::decode::SearchParameters;
 use crate::pipeline::Pipeline;
 use regard_models::{ModelFiles, Result};
@@ -42,6 +43,9 @@ impl Response {
     }
 }
 
+/// Prompts that are continued at once.
+const TOGETHER: usize = 16;
+
 impl Pipeline for Generator {
     const TASK: &'static str = "generate";
 
@@ -55,8 +59,8 @@ impl Pipeline for Generator {
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let options = parameters.search.over(self.defaults())?;
-        let one = |(number, prompt): (u64, &String)| {
-            let number = parameters.first.wrapping_add(number);
+        let one = |at: usize| {
+            let (number, prompt) = (parameters.first.wrapping_add(at as u64), &inputs[at]);
             let written = self.generate(prompt, &options, number, &parameters.stop, &mut |_| {})?;
             let response = |Generated { text, ids, score }| Response {
                 generated_text: format!("{prompt}{text}"),
@@ -68,6 +72,7 @@ impl Pipeline for Generator {
             let best = all.next().unwrap_or_default();
             Ok(Response { alternatives: all.collect(), ..best })
         };
-        Ok((0..).zip(inputs).map(one).collect())
+        // Results do not depend on what is generated together.
+        Ok(batching::for_each(inputs.len(), TOGETHER, one))
     }
 }

@@ -1,5 +1,7 @@
 //! Inference with a trained language model.
 
+use super::rows::Rows;
+use crate::batching::{BatchEngine, BatchLimits};
 use crate::decode::{
     DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, decode, generation,
 };
@@ -11,8 +13,11 @@ use burn::tensor::{Device, activation};
 use regard_attention::Mode;
 use regard_attention::backend::numbers;
 use regard_models::text::{self, Head, TextModel, Texts};
-use regard_models::{Decoding, Error, ModelFiles, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde_json::Value;
+
+/// Positions that the KV caches of all sequences may hold together, at least.
+const TOKENS: usize = 1 << 20;
 
 /// Prompt of an empty request if the model has no BOS token.
 const NOTHING: &str = "\n";
@@ -24,6 +29,8 @@ pub struct Generator {
     defaults: Options,
     ids: Ids,
     bos: Option<u32>,
+    /// Processes the sequences of all threads together; `None` for a model that cannot be planned.
+    engine: Option<BatchEngine>,
 }
 
 /// A generated continuation.
@@ -82,7 +89,11 @@ impl Generator {
         let (bos, eos) = (id("bos_token_id"), id("eos_token_id"));
         let pad = tokenizer.special().pad.or(eos);
         let ids = Ids { bos: bos.unwrap_or(0), eos, pad };
-        Ok(Generator { model, tokenizer, defaults, ids, bos })
+        let engine = model.plan().map(|plan| {
+            let tokens = plan.longest().unwrap_or(0).saturating_mul(8).max(TOKENS);
+            BatchEngine::new(plan, BatchLimits { tokens, ..BatchLimits::default() })
+        });
+        Ok(Generator { model, tokenizer, defaults, ids, bos, engine })
     }
 
     /// Opens a model: from a folder, which may be a training run's, or a built-in one.
@@ -126,7 +137,10 @@ impl Generator {
         match (text.is_empty(), self.bos) {
             (true, Some(bos)) => ids.push(bos),
             (true, None) => ids.extend(self.tokenizer.encode(NOTHING)?.ids),
-            (false, _) => ids.extend(self.tokenizer.encode(text)?.ids),
+            (false, _) => {
+                let bos = self.tokenizer.configured_bos().or(self.bos);
+                ids.extend(self.tokenizer.encode_prompt(text, bos)?);
+            }
         }
         match ids.is_empty() {
             true => Err(Error::invalid("the prompt has no tokens, and the model no BOS token")),
@@ -153,20 +167,36 @@ impl Generator {
         let mut writing = Writing {
             writer: self,
             rows: vec![read.to_vec()],
-            decoding: None,
+            decoding: self.rows(&prompt, options)?,
+            read: false,
             held: 0,
             longest,
             stop,
             from: prompt.len(),
             watch,
+            problem: None,
         };
         // A sequence that reached a stop string ends with an extra token outside the vocabulary.
         let end = (!stop.is_empty()).then_some(writing.vocabulary() as u32 - 1);
         let ids = Ids { eos: self.ids.eos.or(end), ..self.ids };
-        let mut found = decode(&mut writing, &[sentence], options, &ids)?;
+        let found = decode(&mut writing, &[sentence], options, &ids);
+        if let Some(problem) = writing.problem.take() {
+            return Err(problem);
+        }
+        let mut found = found?;
         let found = found.pop().unwrap_or_default();
         let one = |found: Hypothesis| self.written(found.tokens, found.score, ids.eos, stop);
         found.into_iter().map(one).collect()
+    }
+
+    /// Begins the rows of a search, which have not read anything yet.
+    fn rows(&self, prompt: &[u32], options: &Options) -> Result<Rows<'_>> {
+        let Some(engine) = &self.engine else { return Ok(Rows::Alone(&*self.model, None)) };
+        let rows = options.num_beams.max(options.num_return_sequences);
+        let new = options.max_new_tokens.unwrap_or(options.max_length);
+        let longest = self.model.longest().unwrap_or(usize::MAX);
+        let length = prompt.len().saturating_add(new).min(longest);
+        Ok(Rows::Batched(engine.session(rows, length, &|| false)?))
     }
 
     /// Decodes the text up to the stop string. The tokens are kept up to the one that completed it.
@@ -238,27 +268,29 @@ struct Writing<'a> {
     writer: &'a Generator,
     /// Tokens of each row so far, prompt included.
     rows: Vec<Vec<u32>>,
-    /// KV cache; created at the first step, and again when the model's maximum length is reached.
-    decoding: Option<Box<dyn Decoding + 'a>>,
+    /// KV caches; read at the first step, and again when the model's maximum length is reached.
+    decoding: Rows<'a>,
+    /// Whether they have been read.
+    read: bool,
     /// Number of tokens in the KV cache.
     held: usize,
     longest: usize,
     stop: &'a [String],
     from: usize,
     watch: &'a mut dyn FnMut(u32),
+    /// Error of a step.
+    problem: Option<Error>,
 }
 
 impl Writing<'_> {
     /// Rebuilds the KV cache from the last half window of each row, to make room for more tokens.
-    fn make_room(&mut self) {
+    fn make_room(&mut self) -> Result<()> {
         let rest = self.longest / 2;
-        let keep = |row: &Vec<u32>| {
-            row.len().min(if self.decoding.is_some() { rest } else { self.longest - 1 })
-        };
+        let keep = |row: &Vec<u32>| row.len().min(if self.read { rest } else { self.longest - 1 });
         let rows: Vec<&[u32]> = self.rows.iter().map(|row| &row[row.len() - keep(row)..]).collect();
         self.held = rows.first().map_or(0, |row| row.len());
-        let decoding = self.writer.model.decode(&rows);
-        self.decoding = Some(decoding.expect("a writer's model is causal"));
+        self.read = true;
+        self.decoding.read(&rows)
     }
 
     /// Appends the logit of the extra end token to each row, and forces it for stopped rows.
@@ -295,11 +327,17 @@ impl Stepper for Writing<'_> {
     }
 
     fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
-        if self.decoding.is_none() || self.held == self.longest {
-            self.make_room();
+        let mut stepped = Ok(());
+        if !self.read || self.held == self.longest {
+            stepped = self.make_room();
         }
-        let decoding = self.decoding.as_mut().expect("just made");
-        decoding.step_slices(tokens, logits);
+        if let Err(problem) = stepped.and_then(|()| self.decoding.step(tokens, logits)) {
+            // The search ends at the first number that is not finite.
+            self.problem = Some(problem);
+            logits.clear();
+            logits.resize(tokens.len() * self.vocabulary(), f32::NAN);
+            return None;
+        }
         self.held += 1;
         for (row, token) in self.rows.iter_mut().zip(tokens) {
             row.push(*token);
@@ -317,8 +355,6 @@ impl Stepper for Writing<'_> {
 
     fn reorder(&mut self, parents: &[usize]) {
         self.rows = parents.iter().map(|parent| self.rows[*parent].clone()).collect();
-        if let Some(decoding) = &mut self.decoding {
-            decoding.reorder(parents);
-        }
+        self.decoding.reorder(parents);
     }
 }
