@@ -50,6 +50,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "multi30k-transformer"
     "shakespeare-gpt"
     "shakespeare-gpt-small"
+    "shakespeare-llama"
     "sort-10"
     "squad-minilm"
     "squad-rerank"
