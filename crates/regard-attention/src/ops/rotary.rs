@@ -147,13 +147,14 @@ impl Angles {
         let tables = self.tables(last);
         for (row, position) in rows.chunks_exact_mut(stride).zip(positions) {
             for head in row[..heads * self.width].chunks_exact_mut(self.width) {
-                self.rotate_head(&tables, position, head);
+                self.rotate_head(&tables, position, 1.0, head);
             }
         }
     }
 
-    /// Rotates a head in place.
-    fn rotate_head(&self, tables: &Tables, position: usize, x: &mut [f32]) {
+    /// Rotates a head in place. A `sign` of −1 rotates back, which is the derivative: a rotation's
+    /// transpose is its inverse.
+    fn rotate_head(&self, tables: &Tables, position: usize, sign: f32, x: &mut [f32]) {
         let half = self.frequencies.len();
         let cos = &tables.cos[position * half..][..half];
         let sin = &tables.sin[position * half..][..half];
@@ -162,15 +163,15 @@ impl Angles {
                 let (a, b) = x[..2 * half].split_at_mut(half);
                 for i in 0..half {
                     let (xa, xb) = (a[i], b[i]);
-                    a[i] = xa * cos[i] - xb * sin[i];
-                    b[i] = xb * cos[i] + xa * sin[i];
+                    a[i] = xa * cos[i] - sign * xb * sin[i];
+                    b[i] = xb * cos[i] + sign * xa * sin[i];
                 }
             }
             Pairs::Neighbours => {
                 for (i, x) in x[..2 * half].chunks_exact_mut(2).enumerate() {
                     let (xa, xb) = (x[0], x[1]);
-                    x[0] = xa * cos[i] - xb * sin[i];
-                    x[1] = xb * cos[i] + xa * sin[i];
+                    x[0] = xa * cos[i] - sign * xb * sin[i];
+                    x[1] = xb * cos[i] + sign * xa * sin[i];
                 }
             }
         }
@@ -212,7 +213,6 @@ struct Turn {
 }
 
 impl Turn {
-    /// A `sign` of −1 rotates back, which is the derivative: a rotation's transpose is its inverse.
     fn turn(&self, x: &FlexTensor, sign: f32) -> FlexTensor {
         let shape = x.shape();
         let (t, m, d) = (shape[1], shape[2], self.angles.width);
@@ -227,37 +227,14 @@ impl Turn {
                 let (b, i) = ((from + row) / t, (from + row) % t);
                 let position = self.places.row(b, t)(i);
                 let x = &x[(from + row) * m..][..m];
-                let (turned, still) = y.split_at_mut(self.heads * d);
-                still.copy_from_slice(&x[self.heads * d..]);
-                let heads = turned.chunks_exact_mut(d).zip(x.chunks_exact(d));
-                heads.for_each(|(y, x)| self.head(position, sign, x, y));
+                y.copy_from_slice(x);
+                for head in y[..self.heads * d].chunks_exact_mut(d) {
+                    self.angles.rotate_head(&self.tables, position, sign, head);
+                }
             }
         });
         drop(chunks);
         y.tensor(shape)
-    }
-
-    fn head(&self, position: usize, sign: f32, x: &[f32], y: &mut [f32]) {
-        let half = self.angles.frequencies.len();
-        let cos = &self.tables.cos[position * half..][..half];
-        let sin = &self.tables.sin[position * half..][..half];
-        let ((x, still), (y, same)) = (x.split_at(2 * half), y.split_at_mut(2 * half));
-        same.copy_from_slice(still);
-        match self.angles.pairs {
-            Pairs::Halves => {
-                let ((xa, xb), (ya, yb)) = (x.split_at(half), y.split_at_mut(half));
-                for i in 0..half {
-                    ya[i] = xa[i] * cos[i] - sign * xb[i] * sin[i];
-                    yb[i] = xb[i] * cos[i] + sign * xa[i] * sin[i];
-                }
-            }
-            Pairs::Neighbours => {
-                for (i, (x, y)) in x.chunks_exact(2).zip(y.chunks_exact_mut(2)).enumerate() {
-                    y[0] = x[0] * cos[i] - sign * x[1] * sin[i];
-                    y[1] = x[1] * cos[i] + sign * x[0] * sin[i];
-                }
-            }
-        }
     }
 }
 
