@@ -10,7 +10,10 @@ use crate::cross_attention::{
     AttendOptions, ConfiguredAttention, CrossAttentionKind, QueryPositions,
 };
 use crate::network::{Definition, Description, InputKind};
-use crate::recurrent::{Advanced, Body, EncoderDecoderConfig, Read, Stepwise, Writing, describe};
+use crate::recurrent::{
+    Advanced, Beside, Body, EncoderDecoderConfig, PlannedAdditive, PlannedStep, Read, Step,
+    Stepwise, Writing, describe,
+};
 use crate::seq2seq::Seq2Seq;
 use crate::sizes;
 use burn::module::Module;
@@ -146,5 +149,25 @@ impl Stepwise for Bahdanau {
         });
         let log_prob = looked.log_prob.map(|log_prob| log_prob.reshape([r, 1]));
         Advanced { state, context, weights, log_prob }
+    }
+
+    fn plan(&self) -> Option<Box<dyn PlannedStep>> {
+        let plain = self.looking.is_plain();
+        plain.then(|| Box::new(Planned(PlannedAdditive::new(&self.score, None))) as _)
+    }
+}
+
+/// A step on slices.
+struct Planned(PlannedAdditive);
+
+impl PlannedStep for Planned {
+    fn has_keys(&self) -> bool {
+        true
+    }
+
+    fn advance(&mut self, step: &mut Step) {
+        self.0.attend(step, &[], None);
+        step.advance_cells(Beside::Context);
+        step.state.copy_from(step.rows.last());
     }
 }

@@ -6,12 +6,16 @@
 //! make `h̃ = tanh(W_c [c; h])`, from which the token is predicted. With input feeding, `h̃` is
 //! also part of the next step's input.
 
+mod plan;
+
 use crate::checkpoint::{Arrays, Binder};
 use crate::cross_attention::{
     AttendOptions, Attended, ConfiguredAttention, CrossAttentionKind, QueryPositions,
 };
 use crate::network::{Definition, Description, InputKind};
-use crate::recurrent::{Advanced, Body, EncoderDecoderConfig, Read, Stepwise, Writing, describe};
+use crate::recurrent::{
+    Advanced, Body, EncoderDecoderConfig, PlannedStep, Read, Stepwise, Writing, describe,
+};
 use crate::seq2seq::Seq2Seq;
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData, activation};
@@ -324,5 +328,9 @@ impl Stepwise for Luong {
         });
         let log_prob = looked.log_prob.map(|log_prob| log_prob.reshape([r, t]));
         Advanced { state: said, context, weights, log_prob }
+    }
+
+    fn plan(&self) -> Option<Box<dyn PlannedStep>> {
+        plan::Planned::new(self).map(|plan| Box::new(plan) as _)
     }
 }

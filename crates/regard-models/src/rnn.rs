@@ -8,7 +8,8 @@ use crate::checkpoint::{Arrays, Binder};
 use crate::cross_attention::AttendOptions;
 use crate::network::{Definition, Description, InputKind};
 use crate::recurrent::{
-    Advanced, Body, EncoderDecoderConfig, Read, Start, Stepwise, Writing, describe,
+    Advanced, Beside, Body, EncoderDecoderConfig, PlannedStep, Read, Start, Step, Stepwise,
+    Writing, describe,
 };
 use crate::seq2seq::Seq2Seq;
 use burn::module::Module;
@@ -95,7 +96,7 @@ impl Stepwise for Rnn {
         let [layers, b, h] = read.start.h.dims();
         let context = read.start.h.clone().slice([layers - 1..layers, 0..b, 0..h]);
         let context = context.reshape([b, 1, h]);
-        Writing::new(Read { states: context.clone(), ..read }, context)
+        Writing::new(Read { states: context.clone(), lengths: vec![1; b], ..read }, context)
     }
 
     fn advance(&self, writing: &mut Writing, words: Tensor<3>, options: AttendOptions) -> Advanced {
@@ -107,5 +108,30 @@ impl Stepwise for Rnn {
             self.body.decoder.forward(input, Some(&writing.hidden), None, options.mode);
         writing.hidden = hidden;
         Advanced { state, context, weights: None, log_prob: None }
+    }
+
+    fn plan(&self) -> Option<Box<dyn PlannedStep>> {
+        Some(Box::new(Planned))
+    }
+}
+
+/// A step on slices.
+struct Planned;
+
+impl PlannedStep for Planned {
+    fn has_keys(&self) -> bool {
+        false
+    }
+
+    fn advance(&mut self, step: &mut Step) {
+        // The only value of a sentence is its context.
+        let Step { sentences, context, .. } = step;
+        let rows = sentences.rows();
+        context.set_len((0..rows).map(|row| sentences.values(row).len()).sum());
+        for (row, to) in context.chunks_exact_mut(sentences.values(0).len()).enumerate() {
+            to.copy_from_slice(sentences.values(row));
+        }
+        step.advance_cells(Beside::Context);
+        step.state.copy_from(step.rows.last());
     }
 }

@@ -1,9 +1,11 @@
 //! Stacked recurrent layers: tanh-RNN, GRU (Cho et al. 2014), LSTM (Hochreiter and Schmidhuber
 //! 1997), in one direction or both.
 
-use super::Dropout;
+use super::{Dropout, Weight};
+use crate::backend;
 use crate::init::{Init, Mode};
 use crate::ops::{self, Cell, DirectionWeights, States};
+use crate::plan::PlannedRecurrent;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
@@ -31,9 +33,9 @@ pub struct RecurrentConfig {
 #[derive(Module, Debug)]
 pub struct RecurrentWeights {
     /// Input weights `[G·H, I]`.
-    pub weight_ih: Param<Tensor<2>>,
+    pub weight_ih: Weight,
     /// Recurrent weights `[G·H, H]`.
-    pub weight_hh: Param<Tensor<2>>,
+    pub weight_hh: Weight,
     /// Input bias `[G·H]`.
     pub bias_ih: Option<Param<Tensor<1>>>,
     /// Recurrent bias `[G·H]`.
@@ -97,8 +99,8 @@ impl RecurrentConfig {
         let layers = (0..self.layers).map(|layer| {
             let input = if layer == 0 { self.input } else { directions * hidden };
             let directions = (0..directions).map(|_| RecurrentWeights {
-                weight_ih: init.uniform([gates, input], bound),
-                weight_hh: init.uniform([gates, hidden], bound),
+                weight_ih: init.uniform([gates, input], bound).into(),
+                weight_hh: init.uniform([gates, hidden], bound).into(),
                 bias_ih: bias.then(|| init.uniform([gates], bound)),
                 bias_hh: bias.then(|| init.uniform([gates], bound)),
             });
@@ -134,6 +136,13 @@ fn by_direction(states: Tensor<2>, directions: usize) -> Tensor<3> {
 }
 
 impl Recurrent {
+    /// Whether a weight is stored or quantised, so that it cannot be trained.
+    fn is_fixed(&self) -> bool {
+        let weights = self.layers.iter().flat_map(|layer| &layer.directions);
+        let mut weights = weights.flat_map(|of| [&of.weight_ih, &of.weight_hh]);
+        weights.any(|weight| weight.param().is_none())
+    }
+
     /// Runs sequences through all layers, from the states `start`, or from zeros if it is `None`.
     /// Past its length, a row's output is 0 and its state does not change.
     ///
@@ -146,6 +155,9 @@ impl Recurrent {
         lengths: Option<&[usize]>,
         mode: Mode,
     ) -> (Tensor<3>, LayerStates) {
+        if self.is_fixed() && !x.is_autodiff() && backend::fused(&x) {
+            return PlannedRecurrent::new(self).sequences(x, start, lengths);
+        }
         let (mut x, mut h, mut c) = (x, vec![], vec![]);
         for (i, layer) in self.layers.iter().enumerate() {
             let directions: Vec<_> = layer.directions.iter().map(|w| w.direction()).collect();

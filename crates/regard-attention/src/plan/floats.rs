@@ -52,6 +52,46 @@ impl Floats {
         self.set_len(from.len());
         self.copy_from_slice(from);
     }
+
+    /// Replaces rows of `width` floats: row `i` by what row `rows[i]` was.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn select(&mut self, width: usize, rows: &[usize]) {
+        let same = rows.iter().enumerate().all(|(i, row)| i == *row);
+        if same && rows.len() * width == self.len {
+            return;
+        }
+        let mut selected = Floats::new();
+        selected.set_len(rows.len() * width);
+        for (to, row) in selected.chunks_exact_mut(width.max(1)).zip(rows) {
+            to.copy_from_slice(&self[row * width..(row + 1) * width]);
+        }
+        *self = selected;
+    }
+
+    /// Replaces the contents by rows of several arrays side by side.
+    ///
+    /// # Shapes
+    /// `parts: [rows, ·]` each
+    ///
+    /// # Panics
+    /// If the length of a part is not a multiple of `rows`.
+    pub fn join(&mut self, rows: usize, parts: &[&[f32]]) {
+        let all: usize = parts.iter().map(|part| part.len()).sum();
+        self.set_len(all);
+        let (wide, mut first) = (all / rows.max(1), 0);
+        for part in parts {
+            let width = part.len() / rows.max(1);
+            assert_eq!(part.len(), rows * width, "join: needs {rows} rows");
+            for (to, from) in
+                self.chunks_exact_mut(wide.max(1)).zip(part.chunks_exact(width.max(1)))
+            {
+                to[first..first + width].copy_from_slice(from);
+            }
+            first += width;
+        }
+    }
 }
 
 impl Drop for Floats {
@@ -103,5 +143,18 @@ mod tests {
         assert_eq!(b[..], [2.0, 3.0]);
         b.set_len(0);
         assert!(b.is_empty());
+    }
+
+    #[test]
+    fn rows_are_selected_and_joined() {
+        let mut a = Floats::new();
+        a.copy_from(&[1.0, 2.0, 3.0, 4.0]);
+        a.select(2, &[1, 1, 0]);
+        assert_eq!(a[..], [3.0, 4.0, 3.0, 4.0, 1.0, 2.0]);
+        a.select(2, &[0, 1]);
+        assert_eq!(a[..], [3.0, 4.0, 3.0, 4.0]);
+        let mut b = Floats::new();
+        b.join(2, &[&a, &[7.0, 8.0], &[]]);
+        assert_eq!(b[..], [3.0, 4.0, 7.0, 3.0, 4.0, 8.0]);
     }
 }

@@ -12,6 +12,8 @@ mod cache;
 mod decoder;
 mod decoder_layer;
 mod floats;
+mod recurrent;
+mod rows;
 mod sequence;
 mod sublayers;
 mod timing;
@@ -21,6 +23,8 @@ pub use cache::RowCache;
 pub use decoder::{Chunk, DecoderLayers, PlannedDecoder, Work};
 pub use decoder_layer::DecoderLayer;
 pub use floats::Floats;
+pub use recurrent::{PlannedRecurrent, RecurrentRows};
+pub use rows::{EncodedSentences, RowQuery, RowScore};
 pub use sequence::{CacheType, SequenceCache};
 pub use sublayers::{
     PlannedCrossAttention, PlannedFeedForward, PlannedResidual, PlannedSelfAttention,
@@ -60,7 +64,8 @@ impl PlannedLinear {
         PlannedLinear { weight, bias: layer.bias.as_ref().map(dense), activation }
     }
 
-    /// Plans the logits of tied embeddings, `x·Wᵀ + b`.
+    /// Plans a product with a weight that is stored by outputs, `x·Wᵀ + b`: the logits of tied
+    /// embeddings, or the gates of a recurrent layer.
     ///
     /// # Panics
     /// As [`PlannedLinear::new`].

@@ -124,3 +124,108 @@ fn norms_are_planned_bit_for_bit() {
         }
     }
 }
+
+/// Recurrent layers with stored weights give the bits of those with parameters of the same values;
+/// with quantised ones, nearly what they stand for.
+#[test]
+fn recurrent_layers_are_planned_for_every_storage() {
+    use crate::Mode;
+    use crate::layers::{LayerStates, RecurrentConfig};
+    use crate::ops::Cell;
+    let device = Device::flex();
+    let stored = |w: &Weight| {
+        let [rows, width] = w.dims();
+        let floats = w.val().into_data().try_into_vec::<f32>().unwrap();
+        let halves = floats.iter().map(|x| burn::tensor::bf16::from_f32(*x));
+        let bytes: Vec<u8> = halves.clone().flat_map(|x| x.to_le_bytes()).collect();
+        let rounded: Vec<f32> = halves.map(|x| x.to_f32()).collect();
+        let rows = StoredRows { kind: StorageType::Bf16, bytes: bytes.into(), rows };
+        let stored = Weight::stored(StoredMatrix::new(vec![rows], width).unwrap());
+        let rounded = Tensor::from_data(TensorData::new(rounded, w.dims()), &device);
+        [stored, Param::from_tensor(rounded).into()]
+    };
+    let quantized = |w: &Weight, bits| {
+        let matrix = QuantizedWeight::of_rows(bits, w.val()).unwrap();
+        let values = Param::from_tensor(matrix.tensor(&device));
+        [Weight::quantized(matrix), values.into()]
+    };
+    let numbers = |x: &Tensor<3>| x.to_data().try_to_vec::<f32>().unwrap();
+    for cell in [Cell::Rnn, Cell::Gru, Cell::Lstm] {
+        let config = RecurrentConfig {
+            layers: 2,
+            bidirectional: true,
+            ..RecurrentConfig::new(cell, 33, 37)
+        };
+        let layers = config.init(&mut Init::new(1, &device));
+        let x = tensor(3 * 5, 33, 8).reshape([3, 5, 33]);
+        let state = |seed| tensor(4 * 3, 37, seed).reshape([4, 3, 37]);
+        let start = LayerStates { h: state(9), c: (cell == Cell::Lstm).then(|| state(10)) };
+        for kind in [None, Some(Bits::Int8), Some(Bits::Int4)] {
+            let change = |weight: &mut Weight, which: usize| {
+                let both = match kind {
+                    None => stored(weight),
+                    Some(bits) => quantized(weight, bits),
+                };
+                *weight = both[which].clone();
+            };
+            let [fixed, values] = [0, 1].map(|which| {
+                let mut layers = layers.clone();
+                for direction in layers.layers.iter_mut().flat_map(|x| &mut x.directions) {
+                    change(&mut direction.weight_ih, which);
+                    change(&mut direction.weight_hh, which);
+                }
+                layers.forward(x.clone(), Some(&start), Some(&[5, 0, 3]), Mode::Eval)
+            });
+            let mut pairs = vec![(fixed.0, values.0), (fixed.1.h, values.1.h)];
+            pairs.extend(fixed.1.c.zip(values.1.c));
+            for (got, want) in pairs {
+                assert_eq!(got.dims(), want.dims());
+                let (got, want) = (numbers(&got), numbers(&want));
+                if kind.is_none() {
+                    assert_eq!(bits(&got), bits(&want), "{cell:?}");
+                }
+                let apart: f32 = got.iter().zip(&want).map(|(a, b)| (a - b).powi(2)).sum();
+                let size: f32 = want.iter().map(|x| x * x).sum();
+                assert!(apart < 1e-3 * size, "{cell:?} {kind:?}: {apart} of {size}");
+            }
+        }
+    }
+}
+
+/// Within a parallel region, nested regions run on one thread.
+#[test]
+fn steps_of_recurrent_decoders_do_not_depend_on_threads() {
+    use crate::layers::{LayerStates, RecurrentConfig};
+    use crate::ops::Cell;
+    use std::sync::Mutex;
+    let (rows, h, s, device) = (40, 129, 21, Device::flex());
+    let layers = RecurrentConfig { layers: 2, ..RecurrentConfig::new(Cell::Lstm, 65, h) };
+    let plan = PlannedRecurrent::new(&layers.init(&mut Init::new(1, &device)));
+    let state = || Some(tensor(2 * rows, h, 3).reshape([2, rows, h]));
+    let start = LayerStates { h: state().unwrap(), c: state() };
+    let keys = tensor(rows * s, h, 4).reshape([rows, s, h]);
+    let (v, x) = (numbers(h, 5), numbers(rows * 65, 6));
+    let run = || {
+        let mut states = RecurrentRows::new(&start);
+        let lengths: Vec<i64> = (0..rows as i64).map(|row| 1 + row % s as i64).collect();
+        let mut sentences = EncodedSentences::new(Some(keys.clone()), keys.clone(), &lengths);
+        let mut all = vec![];
+        let (mut context, mut weights) = (Floats::new(), Floats::new());
+        for score in [RowScore::Dot, RowScore::Additive { v: &v, covered: None }] {
+            plan.step(&x, &mut states);
+            let same = |_, query| query;
+            sentences.attend(states.last(), score, same, &mut context, Some(&mut weights));
+            all.extend(bits(states.last()).into_iter().chain(bits(&context)).chain(bits(&weights)));
+            let parents: Vec<usize> = (0..rows).map(|row| row / 2 * 2).collect();
+            states.reorder(&parents);
+            sentences.reorder(&parents);
+        }
+        all
+    };
+    let several = run();
+    let inside = Mutex::new(vec![]);
+    regard_kernels::pool::parallel(2, &|_| inside.lock().unwrap().push(run()));
+    for one in inside.into_inner().unwrap() {
+        assert!(one == several);
+    }
+}

@@ -174,8 +174,8 @@ fn weights(case: &Case, device: &Device, suffix: &str) -> RecurrentWeights {
     let two = |name: &str| Param::from_tensor(case.tensor(&format!("{name}{suffix}"), device));
     let one = |name: &str| Param::from_tensor(case.tensor(&format!("{name}{suffix}"), device));
     RecurrentWeights {
-        weight_ih: two("weight_ih_l0"),
-        weight_hh: two("weight_hh_l0"),
+        weight_ih: two("weight_ih_l0").into(),
+        weight_hh: two("weight_hh_l0").into(),
         bias_ih: Some(one("bias_ih_l0")),
         bias_hh: Some(one("bias_hh_l0")),
     }
@@ -220,7 +220,7 @@ fn recurrent_layers() {
         }
         for (direction, suffix) in layer.layers[0].directions.iter().zip(["", "_reverse"]) {
             let name = |name: &str| format!("grad_{name}_l0{suffix}");
-            let of = |x: &Param<Tensor<2>>| x.val().grad(&grads).unwrap();
+            let of = |x: &Weight| x.val().grad(&grads).unwrap();
             case.check(&name("weight_ih"), of(&direction.weight_ih), 2e-5);
             case.check(&name("weight_hh"), of(&direction.weight_hh), 2e-5);
             let of = |x: &Option<Param<Tensor<1>>>| x.as_ref().unwrap().val().grad(&grads).unwrap();

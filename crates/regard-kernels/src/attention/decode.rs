@@ -14,8 +14,10 @@
 //! number of threads.
 
 mod paged;
+mod rows;
 
 pub use paged::{PagedOptions, PagedQuery, decode_pages};
+pub use rows::{RowQuery, RowScore, decode_rows};
 
 use super::{Attention, AttentionInputs, Dims};
 use crate::pool::parallel_ranges;

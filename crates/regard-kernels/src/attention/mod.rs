@@ -53,7 +53,7 @@ mod tile;
 mod weights;
 
 pub use backward::{InputGradients, ParamGradients, Upstream};
-pub use decode::{PagedOptions, PagedQuery, decode, decode_pages};
+pub use decode::{PagedOptions, PagedQuery, RowQuery, RowScore, decode, decode_pages, decode_rows};
 pub use dropout::AttentionDropout;
 pub use forward::SavedAttention;
 pub use graph::Graph;

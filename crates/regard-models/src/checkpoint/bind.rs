@@ -45,6 +45,8 @@ const LEAST_SIDE: usize = 32;
 /// Whether the outputs of a matrix, each of which has its scale, are its rows or its columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outputs {
+    /// Rows that are also looked up: a table of embeddings.
+    Table,
     Rows,
     Columns,
 }
@@ -110,15 +112,16 @@ impl<'a> Binder<'a> {
             Way::Compare(_) | Way::Write(_) => None,
         };
         let Some(mut bits) = bits else { return };
-        if by == Outputs::Rows {
+        if by == Outputs::Table {
             // Tables of embeddings lose more in 4 bits than they save.
             bits = Bits::Int8;
         }
+        let turned = by == Outputs::Columns;
         let values = weight.val();
-        let values = if by == Outputs::Rows { values } else { values.transpose() };
+        let values = if turned { values.transpose() } else { values };
         // A value that is not finite stays, and is reported where the weights are used.
         if let Ok(matrix) = QuantizedWeight::of_rows(bits, values) {
-            let matrix = if by == Outputs::Rows { matrix } else { matrix.transpose() };
+            let matrix = if turned { matrix.transpose() } else { matrix };
             *weight = Weight::quantized(matrix);
         }
     }
@@ -244,7 +247,12 @@ impl<'a> Binder<'a> {
 
     /// Binds a table of vectors `[V, M]`: embeddings, or the output layer that shares them.
     pub fn table(&mut self, name: &str, table: &mut Weight) {
-        self.matrix(name, &table.dims(), table, Outputs::Rows);
+        self.matrix(name, &table.dims(), table, Outputs::Table);
+    }
+
+    /// Binds a weight `[O, I]` whose outputs are its rows, in the file as in memory.
+    pub fn weight_by_outputs(&mut self, name: &str, weight: &mut Weight) {
+        self.matrix(name, &weight.dims(), weight, Outputs::Rows);
     }
 
     /// Binds a weight `[I, O]` that has another shape in the file.

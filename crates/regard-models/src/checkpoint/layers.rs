@@ -216,8 +216,8 @@ impl Binder<'_> {
             for (i, layer) in layers.layers.iter_mut().enumerate() {
                 for (direction, weights) in ["", "_reverse"].iter().zip(&mut layer.directions) {
                     let end = format!("l{i}{direction}");
-                    b.tensor(&format!("weight_ih_{end}"), &mut weights.weight_ih);
-                    b.tensor(&format!("weight_hh_{end}"), &mut weights.weight_hh);
+                    b.weight_by_outputs(&format!("weight_ih_{end}"), &mut weights.weight_ih);
+                    b.weight_by_outputs(&format!("weight_hh_{end}"), &mut weights.weight_hh);
                     if let Some(bias) = &mut weights.bias_ih {
                         b.tensor(&format!("bias_ih_{end}"), bias);
                     }

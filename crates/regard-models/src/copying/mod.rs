@@ -12,6 +12,7 @@
 
 mod batch;
 mod config;
+mod plan;
 mod walk;
 
 pub use batch::CopyBatch;

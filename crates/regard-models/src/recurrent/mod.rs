@@ -2,11 +2,13 @@
 //! model's own file defines one decoding step.
 
 mod body;
+mod plan;
 mod reader;
 mod readout;
 mod writer;
 
 pub(crate) use body::Body;
+pub(crate) use plan::{Beside, PlannedAdditive, PlannedReadout, PlannedStep, Step};
 pub(crate) use reader::{Read, Reader};
 pub(crate) use readout::{Readout, Widths};
 pub(crate) use writer::{Advanced, OutputWords, Stepwise, Writing, describe};

@@ -1,12 +1,13 @@
 //! Decoding step by step: with teacher forcing in training, with predictions in inference.
 
+use super::plan::{Planned, PlannedStep};
 use super::{Body, EncoderDecoderConfig, Read, ReadoutInputs};
 use crate::cross_attention::AttendOptions;
 use crate::network::{Definition, Description};
 use crate::seq2seq::{Change, Decoding, Next, Rows, Scores, Seq2Seq, Source, index};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
-use regard_attention::layers::{Dropout, Embedding, EmbeddingConfig, LayerStates};
+use regard_attention::layers::{Dropout, Embedding, EmbeddingConfig, LayerStates, Weight};
 use regard_attention::{Init, Mode};
 
 /// Target embedding, with dropout.
@@ -73,6 +74,8 @@ pub(crate) trait Stepwise: Definition {
     fn begin(&self, read: Read) -> Writing;
     /// Computes a step. `words: [R, T, E]`, with `T` = 1 unless steps can be computed at once.
     fn advance(&self, writing: &mut Writing, words: Tensor<3>, options: AttendOptions) -> Advanced;
+    /// Plans a step on slices; `None` if the model attends in a way that plans do not have.
+    fn plan(&self) -> Option<Box<dyn PlannedStep>>;
 }
 
 /// Describes a recurrent encoder–decoder.
@@ -154,10 +157,23 @@ fn told<M: Stepwise>(model: &M, said: Advanced, words: Tensor<3>, mode: Mode) ->
 
 /// Starts decoding.
 fn decode<'a, M: Stepwise>(model: &'a M, read: Read, look: bool) -> Box<dyn Decoding + 'a> {
-    Box::new(Walk { writing: model.begin(read), model, look })
+    let writing = model.begin(read);
+    // A plan has no weights to show.
+    let plan = || model.plan().filter(|_| Weight::can_be_stored(&writing.values.device()));
+    match (!look).then(plan).flatten() {
+        Some(step) => Box::new(Planned::new(model.body(), step, &writing)),
+        None => Box::new(Walk { writing, model, look }),
+    }
 }
 
-struct Walk<'a, M> {
+/// Starts decoding with tensors.
+#[cfg(test)]
+pub(super) fn walk<M: Stepwise>(model: &M, read: Read) -> impl Decoding + '_ {
+    Walk { writing: model.begin(read), model, look: false }
+}
+
+/// Decoding with tensors.
+pub(super) struct Walk<'a, M> {
     model: &'a M,
     writing: Writing,
     look: bool,

@@ -12,6 +12,9 @@ mod gru;
 mod lstm;
 mod rnn;
 mod sequence;
+mod step;
+
+pub use step::step;
 
 use super::Parts;
 use super::linear::sum_rows;

@@ -199,3 +199,62 @@ fn shapes_that_do_not_fit_are_told() {
     let layer = Recurrent { cell: Cell::Lstm, weights, lengths: Some(&[3]), ..layer };
     assert_eq!(run(layer).unwrap_err().0, "recurrent: row 0 has length 3, but there are 2 steps");
 }
+
+/// Steps of rows, with the products beside, against the forward of whole sequences, bit for bit.
+#[test]
+fn steps_of_rows_are_those_of_the_sequences() {
+    for cell in [Cell::Rnn, Cell::Gru, Cell::Lstm] {
+        for (batch, hidden) in [(1, 1), (3, 7), (5, 33), (40, 129)] {
+            let (steps, input, gh) = (4, 5, cell.gates() * hidden);
+            let [x, w_input, w_hidden, b_input, b_hidden] = [
+                random(1, batch * steps * input),
+                random(2, gh * input),
+                random(3, gh * hidden),
+                random(4, gh),
+                random(5, gh),
+            ];
+            let layer = Recurrent {
+                cell,
+                weights: CellWeights {
+                    input: &w_input,
+                    hidden: &w_hidden,
+                    input_bias: Some(&b_input),
+                    hidden_bias: Some(&b_hidden),
+                },
+                shape: Shape { batch, steps, input, hidden },
+                lengths: None,
+                reverse: false,
+            };
+            let mut want = vec![0.0; batch * steps * hidden];
+            let room = MatrixMut::new(&mut want, batch * steps, hidden).unwrap();
+            let mut tape = Tape::default();
+            layer.forward(&x, State::default(), room, StateMut::default(), &mut tape).unwrap();
+            let mut h = vec![0.0; batch * hidden];
+            let mut c = vec![0.0; if cell == Cell::Lstm { batch * hidden } else { 0 }];
+            for at in 0..steps {
+                let now: Vec<f32> = (0..batch)
+                    .flat_map(|row| x[(row * steps + at) * input..][..input].to_vec())
+                    .collect();
+                let gates = |x: &[f32], width, weight: &[f32], bias: &[f32]| {
+                    let mut y = vec![0.0; batch * gh];
+                    let weight = Matrix::new(weight, gh, width).unwrap().t();
+                    let to = MatrixMut::new(&mut y, batch, gh).unwrap();
+                    let rest = Epilogue { bias: Some(bias), ..Epilogue::default() };
+                    product(Matrix::new(x, batch, width).unwrap(), weight, to, rest).unwrap();
+                    y
+                };
+                let mut of_input = gates(&now, input, &w_input, &b_input);
+                let of_state = gates(&h, hidden, &w_hidden, &b_hidden);
+                step(cell, hidden, &mut of_input, &of_state, &mut h, &mut c).unwrap();
+                for row in 0..batch {
+                    let want = &want[(row * steps + at) * hidden..][..hidden];
+                    let got = &h[row * hidden..][..hidden];
+                    let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                    assert_eq!(bits(got), bits(want), "{cell:?} {batch} {hidden} {row} {at}");
+                }
+            }
+            let told = step(cell, hidden, &mut [], &[], &mut h, &mut c).unwrap_err().to_string();
+            assert!(told.contains("gates of 0 and 0 floats"), "{told}");
+        }
+    }
+}

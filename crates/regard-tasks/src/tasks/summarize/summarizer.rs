@@ -10,7 +10,8 @@ use crate::metrics::Rouge;
 use crate::recipe::details::{ShownInput, ShownOutput};
 use crate::train;
 use burn::tensor::Device;
-use regard_models::copying::{CopyBatch, CopyDecoding, PointerGenerator};
+use regard_attention::plan::{Part, timed};
+use regard_models::copying::{CopyBatch, CopyDecoding, Mixed, PointerGenerator};
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,7 +130,7 @@ impl Summarizer {
         let mut options = Options { min_length: options.min_length.max(2), ..options.clone() };
         options.suppress_tokens.push(self.words.unknown());
         options.num_return_sequences = 1;
-        let mut stepping = Stepping(self.model.walk(&batch));
+        let mut stepping = Stepping(self.model.walk(&batch), Mixed::default());
         let found = decode(&mut stepping, &sentences, &options, &self.ids)?;
         texts.iter().zip(found).map(|(text, mut found)| self.said(text, found.remove(0))).collect()
     }
@@ -206,8 +207,8 @@ fn marks(documents: &[Email], said: &[Summary]) -> Vec<Metric> {
     ]
 }
 
-/// Decoding state as seen by the search.
-struct Stepping<'a>(CopyDecoding<'a>);
+/// Decoding state as seen by the search, and the last prediction.
+struct Stepping<'a>(CopyDecoding<'a>, Mixed);
 
 impl Stepper for Stepping<'_> {
     fn vocabulary(&self) -> usize {
@@ -215,11 +216,12 @@ impl Stepper for Stepping<'_> {
     }
 
     fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
-        let mixed = self.0.step(tokens);
+        let Stepping(decoding, mixed) = self;
+        timed(Part::Rest, || decoding.step_into(tokens, mixed));
         logits.clear();
         // Probabilities sum to one, so the softmax of their logarithms restores them.
         logits.extend(mixed.words.iter().map(|p| p.ln()));
-        let places = self.0.places();
+        let places = decoding.places();
         let mut weights = Vec::with_capacity(tokens.len() * (places + 1));
         for (share, row) in mixed.share.iter().zip(mixed.weights.chunks_exact(places)) {
             weights.push(*share);
