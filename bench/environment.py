@@ -17,6 +17,7 @@ PEERS = {
     "tokenizers": "tokenizers",
     "onnx": "onnx",
     "onnxruntime": "onnxruntime",
+    "gguf": "gguf",
 }
 
 
