@@ -11,6 +11,7 @@ use crate::cli::command_without;
 use crate::hub::{self, Fetch, Hub, Snapshot};
 use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
+use regard_kernels::quant::Bits;
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::story::StoryModel;
 use regard_models::text::{self, Head, TextModel};
@@ -64,14 +65,23 @@ impl ResolvedModel {
 /// Returns the files of a model, to be quantised on load if --storage asks for it.
 ///
 /// # Errors
-/// If the model is quantised to another number of bits already.
+/// If the model is quantised to another type already.
 pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
     let files = train::files(found.files())?;
     let Some(bits) = hub.bits() else { return Ok(files) };
     let config = files.config()?;
-    let has = config.get("quantization_config").map(|config| config["bits"].as_u64());
+    let has = config.get("quantization_config").map(|config| {
+        let of = (config["bits"].as_u64(), config["group_size"].is_u64());
+        // 4 bits always have groups, and the first files did not say so.
+        let is = |bits: &Bits| match bits {
+            Bits::Int8 => of == (Some(8), false),
+            Bits::Int8Groups => of == (Some(8), true),
+            Bits::Int4 => of.0 == Some(4),
+        };
+        Bits::ALL.into_iter().find(is)
+    });
     match has {
-        Some(has) if has != Some(u64::from(bits.bits())) => {
+        Some(has) if has != Some(bits) => {
             let place = files.place().display();
             bail!(
                 "--storage {}: {place} is quantised already; to convert it to floating point first: \

@@ -1,9 +1,12 @@
 //! Quantised weights: matrices of 8 or 4 bits, and products with them.
 //!
 //! ```text
-//! y[r, o] = s_x[r] · s_w[o] · Σ_k x̂[r, k]·ŵ[o, k]            8 bits: a scale for each output
-//! y[r, o] = s_x[r] · Σ_g s_w[o, g] · Σ_{k ∈ g} x̂[r, k]·ŵ[o, k]   4 bits: one for each 32 inputs
+//! y[r, o] = s_x[r] · s_w[o] · Σ_k x̂[r, k]·ŵ[o, k]                a scale for each output
+//! y[r, o] = s_x[r] · Σ_g s_w[o, g] · Σ_{k ∈ g} x̂[r, k]·ŵ[o, k]   a scale for each 32 inputs
 //! ```
+//!
+//! Weights of 8 bits have the one or the other, weights of 4 bits a scale for each 32 inputs. The
+//! two with groups hold what GGUF's Q8_0 and Q4_0 hold ([`QuantizedMatrix::from_blocks`]).
 //!
 //! Activations are quantised to 8 bits at run time, with one scale `s_x` for each row. Sums of
 //! integers are exact and scales are applied in a fixed order without fused operations, so the same
@@ -16,24 +19,27 @@
 //! `k + 16` of a group of 32.
 
 mod activations;
+mod blocks;
 mod int4;
 mod int8;
+mod int8_groups;
+mod parts;
 mod product;
 
 pub use activations::Activations;
+pub use blocks::BlockRows;
 pub use product::{product, product_on};
 
 use crate::memory::filled;
 use crate::pool::{Parts, parallel_ranges};
 use crate::storage::F16;
 use crate::view::{Error, bail};
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Outputs of a panel.
 pub(crate) const PANEL: usize = 16;
 
-/// Inputs that share a scale in 4 bits.
+/// Inputs that share a scale, of weights whose scales belong to groups.
 pub const GROUP: usize = 32;
 
 /// Largest number of inputs: sums of 255·127 must fit in 31 bits.
@@ -42,23 +48,26 @@ pub const MOST_INPUTS: usize = 1 << 16;
 /// Weights per task of [`QuantizedMatrix::rows`]: about 10 µs.
 const ROWS_PIECE: usize = 16 * 1024;
 
-/// Number of bits of a quantised weight.
+/// Number of bits of a quantised weight, and what shares a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bits {
     /// 8 bits, symmetric, a single-precision scale for each output.
     Int8,
+    /// 8 bits, a half-precision scale for each 32 inputs of each output.
+    Int8Groups,
     /// 4 bits, a half-precision scale for each 32 inputs of each output.
     Int4,
 }
 
 impl Bits {
-    /// All numbers of bits.
-    pub const ALL: [Bits; 2] = [Bits::Int8, Bits::Int4];
+    /// All of them.
+    pub const ALL: [Bits; 3] = [Bits::Int8, Bits::Int8Groups, Bits::Int4];
 
-    /// Returns the name: `int8` or `int4`.
+    /// Returns the name: `int8`, `int8-groups` or `int4`.
     pub fn name(self) -> &'static str {
         match self {
             Bits::Int8 => "int8",
+            Bits::Int8Groups => "int8-groups",
             Bits::Int4 => "int4",
         }
     }
@@ -66,8 +75,16 @@ impl Bits {
     /// Returns the number of bits of a weight.
     pub fn bits(self) -> u8 {
         match self {
-            Bits::Int8 => 8,
+            Bits::Int8 | Bits::Int8Groups => 8,
             Bits::Int4 => 4,
+        }
+    }
+
+    /// Returns the number of inputs that share a scale; `None` if all of an output do.
+    pub fn group(self) -> Option<usize> {
+        match self {
+            Bits::Int8 => None,
+            Bits::Int8Groups | Bits::Int4 => Some(GROUP),
         }
     }
 
@@ -75,7 +92,30 @@ impl Bits {
     fn unit(self) -> usize {
         match self {
             Bits::Int8 => 4,
-            Bits::Int4 => GROUP,
+            Bits::Int8Groups | Bits::Int4 => GROUP,
+        }
+    }
+
+    /// Lines of 64 bytes of a panel.
+    fn lines(self, inputs: usize) -> usize {
+        let padded = inputs.next_multiple_of(self.unit());
+        match self {
+            Bits::Int8 | Bits::Int8Groups => padded / 4,
+            Bits::Int4 => padded / 8,
+        }
+    }
+
+    /// Groups of inputs that have a scale of their own; 0 if the whole output has one.
+    fn groups(self, inputs: usize) -> usize {
+        self.group().map_or(0, |group| inputs.div_ceil(group))
+    }
+
+    /// The largest weight that can be quantised: scales in half precision are at most 65,504.
+    fn largest(self) -> f32 {
+        match self {
+            Bits::Int8 => f32::MAX,
+            Bits::Int8Groups => 127.0 * 65_504.0,
+            Bits::Int4 => 8.0 * 65_504.0,
         }
     }
 }
@@ -88,9 +128,9 @@ pub struct QuantizedMatrix {
     inputs: usize,
     /// Panels in sequence.
     values: Vec<Line>,
-    /// Scale of each output in 8 bits, of whole panels.
+    /// Scale of each output, of whole panels, if it has one.
     scales: Vec<f32>,
-    /// Scales of groups in 4 bits: panel, group, output.
+    /// Scales of groups, if they have them: panel, group, output.
     group_scales: Vec<F16>,
 }
 
@@ -112,126 +152,44 @@ impl QuantizedMatrix {
     /// Quantises a matrix `[outputs, inputs]`, of which `rows` gives each row.
     ///
     /// # Errors
-    /// If there are too many inputs, or a weight is not finite.
+    /// If there are too many inputs, or a weight is not finite or too large for a scale in half
+    /// precision.
     pub fn new(bits: Bits, [outputs, inputs]: [usize; 2], rows: Rows) -> Result<Self, Error> {
         let mut matrix = QuantizedMatrix::blank(bits, [outputs, inputs])?;
-        let bad = std::sync::atomic::AtomicUsize::new(usize::MAX);
+        let bad = AtomicUsize::new(usize::MAX);
         matrix.fill(&|o, panel, row| {
             let mut floats = vec![0f32; inputs];
             rows(o, &mut floats);
-            if !floats.iter().all(|x| x.is_finite()) {
-                bad.fetch_min(o, std::sync::atomic::Ordering::Relaxed);
+            // False for NaN.
+            if !floats.iter().all(|x| x.abs() <= bits.largest()) {
+                bad.fetch_min(o, Ordering::Relaxed);
             } else {
                 panel.quantize(row, &floats);
             }
         });
         match bad.into_inner() {
             usize::MAX => Ok(matrix),
-            row => bail!("row {row} of the weight has a value that is not finite"),
+            row => bail!(
+                "row {row} of the weight has a value that is not finite, or is beyond {:e}, the \
+                 largest of {}",
+                bits.largest(),
+                bits.name()
+            ),
         }
-    }
-
-    /// Creates a matrix of 8 bits from quantised values `[outputs, inputs]`, row-major, and the
-    /// scale of each output.
-    ///
-    /// # Errors
-    /// If sizes do not match, a value is −128, or a scale is negative or not finite.
-    pub fn from_int8(shape: [usize; 2], values: &[i8], scales: &[f32]) -> Result<Self, Error> {
-        let [outputs, inputs] = shape;
-        if outputs.checked_mul(inputs) != Some(values.len()) || scales.len() != outputs {
-            let got = (values.len(), scales.len());
-            bail!(
-                "[{outputs}, {inputs}] of int8 cannot be made of {} values, {} scales",
-                got.0,
-                got.1
-            );
-        }
-        QuantizedMatrix::from_int8_rows(shape, scales, &|o, to| {
-            to.copy_from_slice(&values[o * inputs..(o + 1) * inputs]);
-        })
-    }
-
-    /// Creates a matrix of 8 bits, of which `rows` gives the quantised values of each output, and
-    /// the scale of each output. No second copy of the values is made.
-    ///
-    /// # Errors
-    /// As [`QuantizedMatrix::from_int8`].
-    pub fn from_int8_rows(
-        shape: [usize; 2],
-        scales: &[f32],
-        rows: &(dyn Fn(usize, &mut [i8]) + Sync),
-    ) -> Result<Self, Error> {
-        let [outputs, inputs] = shape;
-        let mut matrix = QuantizedMatrix::blank(Bits::Int8, shape)?;
-        if scales.len() != outputs {
-            bail!("[{outputs}, {inputs}] of int8 has {} scales", scales.len());
-        }
-        if let Some(bad) = scales.iter().find(|scale| !(scale.is_finite() && **scale >= 0.0)) {
-            bail!("a scale of int8 is {bad}; need a finite number of at least 0");
-        }
-        let lowest = AtomicBool::new(false);
-        matrix.fill(&|o, panel, row| {
-            let mut values = vec![0i8; inputs];
-            rows(o, &mut values);
-            if values.contains(&-128) {
-                lowest.store(true, Ordering::Relaxed);
-            } else {
-                panel.set_int8(row, &values, scales[o]);
-            }
-        });
-        if lowest.into_inner() {
-            bail!("a value of int8 is -128; need -127 to 127");
-        }
-        Ok(matrix)
-    }
-
-    /// Creates a matrix of 4 bits from bytes of two values each, `[outputs, groups, 16]`, the lower
-    /// four bits input `i` and the upper input `i + 16` of the group, each plus 8; and the scales
-    /// `[outputs, groups]`.
-    ///
-    /// # Errors
-    /// If sizes do not match, or a scale is not finite.
-    pub fn from_int4(shape: [usize; 2], values: &[u8], scales: &[F16]) -> Result<Self, Error> {
-        let [outputs, inputs] = shape;
-        let mut matrix = QuantizedMatrix::blank(Bits::Int4, shape)?;
-        let groups = inputs.div_ceil(GROUP);
-        let count = outputs.checked_mul(groups);
-        if count.and_then(|n| n.checked_mul(GROUP / 2)) != Some(values.len())
-            || count != Some(scales.len())
-        {
-            let got = (values.len(), scales.len());
-            bail!(
-                "[{outputs}, {inputs}] of int4 cannot be made of {} bytes, {} scales",
-                got.0,
-                got.1
-            );
-        }
-        if scales.iter().any(|scale| !scale.single().is_finite()) {
-            bail!("a scale of int4 is not finite");
-        }
-        matrix.fill(&|o, panel, row| {
-            for group in 0..groups {
-                let at = o * groups + group;
-                panel.set_group(row, group, &values[at * 16..at * 16 + 16], scales[at]);
-            }
-        });
-        Ok(matrix)
     }
 
     fn blank(bits: Bits, [outputs, inputs]: [usize; 2]) -> Result<Self, Error> {
         if inputs == 0 || inputs > MOST_INPUTS {
             bail!("a quantised matrix has 1 to {MOST_INPUTS} inputs; got {inputs}");
         }
-        let (panels, padded) = (outputs.div_ceil(PANEL), inputs.next_multiple_of(bits.unit()));
-        let (lines, zero) = match bits {
-            Bits::Int8 => (padded / 4, 128),
-            Bits::Int4 => (padded / GROUP * 4, 0x88),
+        let (panels, groups) = (outputs.div_ceil(PANEL), bits.groups(inputs));
+        let zero = match bits {
+            Bits::Int8 | Bits::Int8Groups => 128,
+            Bits::Int4 => 0x88,
         };
-        let values = filled(Line([zero; 64]), &[panels, lines]);
-        let (scales, group_scales) = match bits {
-            Bits::Int8 => (vec![0.0; panels * PANEL], vec![]),
-            Bits::Int4 => (vec![], vec![F16::default(); panels * PANEL * (padded / GROUP)]),
-        };
+        let values = filled(Line([zero; 64]), &[panels, bits.lines(inputs)]);
+        let scales = filled(0.0, &[if groups == 0 { panels * PANEL } else { 0 }]);
+        let group_scales = filled(F16::default(), &[panels, PANEL, groups]);
         Ok(QuantizedMatrix { bits, outputs, inputs, values, scales, group_scales })
     }
 
@@ -281,10 +239,13 @@ impl QuantizedMatrix {
 
     /// Lines of 64 bytes of a panel.
     fn panel_lines(&self) -> usize {
-        match self.bits {
-            Bits::Int8 => self.inputs.div_ceil(4),
-            Bits::Int4 => self.inputs.div_ceil(GROUP) * 4,
-        }
+        self.bits.lines(self.inputs)
+    }
+
+    /// The lines of the panel of an output.
+    fn lines_of(&self, output: usize) -> &[Line] {
+        let lines = self.panel_lines();
+        &self.values[output / PANEL * lines..][..lines]
     }
 
     /// The bytes of all panels.
@@ -298,8 +259,7 @@ impl QuantizedMatrix {
     /// If there is no such output, or `to` does not have exactly its inputs.
     pub fn row(&self, output: usize, to: &mut [f32]) {
         assert!(output < self.outputs && to.len() == self.inputs, "row {output} of {self:?}");
-        let (panel, row) = (output / PANEL, output % PANEL);
-        let lines = &self.values[panel * self.panel_lines()..];
+        let (lines, row) = (self.lines_of(output), output % PANEL);
         match self.bits {
             Bits::Int8 => {
                 let scale = self.scales[output];
@@ -309,11 +269,20 @@ impl QuantizedMatrix {
                     }
                 }
             }
+            Bits::Int8Groups => {
+                for (group, to) in to.chunks_mut(GROUP).enumerate() {
+                    let scale = self.group_scale(output, group).single();
+                    for (line, to) in lines[group * 8..].iter().zip(to.chunks_mut(4)) {
+                        for (x, byte) in to.iter_mut().zip(&line.0[row * 4..row * 4 + 4]) {
+                            *x = (f32::from(*byte) - 128.0) * scale;
+                        }
+                    }
+                }
+            }
             Bits::Int4 => {
-                let groups = self.inputs.div_ceil(GROUP);
                 for (k, x) in to.iter_mut().enumerate() {
                     let (group, within) = (k / GROUP, k % GROUP);
-                    let scale = self.group_scales[(panel * groups + group) * PANEL + row].single();
+                    let scale = self.group_scale(output, group).single();
                     let byte = lines[group * 4 + within % 16 / 4].0[row * 4 + within % 4];
                     let nibble = if within < 16 { byte & 15 } else { byte >> 4 };
                     *x = (f32::from(nibble) - 8.0) * scale;
@@ -338,61 +307,10 @@ impl QuantizedMatrix {
         });
     }
 
-    /// Returns some of the outputs as a matrix of their own.
-    ///
-    /// # Panics
-    /// If there are no such outputs.
-    pub fn part(&self, rows: Range<usize>) -> QuantizedMatrix {
-        assert!(rows.end <= self.outputs, "rows {rows:?} of {self:?}");
-        let shape = [rows.len(), self.inputs];
-        let part = match (self.to_int8(), self.to_int4()) {
-            (Some((values, scales)), _) => {
-                let values = &values[rows.start * self.inputs..rows.end * self.inputs];
-                QuantizedMatrix::from_int8(shape, values, &scales[rows])
-            }
-            (_, Some((values, scales))) => {
-                let groups = self.inputs.div_ceil(GROUP);
-                let part = rows.start * groups..rows.end * groups;
-                let bytes = part.start * GROUP / 2..part.end * GROUP / 2;
-                QuantizedMatrix::from_int4(shape, &values[bytes], &scales[part])
-            }
-            _ => unreachable!("a matrix has 8 or 4 bits"),
-        };
-        part.expect("parts of a matrix are valid")
-    }
-
-    /// Returns the quantised values of 8 bits, `[outputs, inputs]` row-major, and their scales;
-    /// `None` for 4 bits.
-    pub fn to_int8(&self) -> Option<(Vec<i8>, Vec<f32>)> {
-        if self.bits != Bits::Int8 {
-            return None;
-        }
-        let mut values = Vec::with_capacity(self.outputs * self.inputs);
-        for o in 0..self.outputs {
-            let lines = &self.values[o / PANEL * self.panel_lines()..];
-            let at = |k: usize| lines[k / 4].0[o % PANEL * 4 + k % 4];
-            values.extend((0..self.inputs).map(|k| (i16::from(at(k)) - 128) as i8));
-        }
-        Some((values, self.scales[..self.outputs].to_vec()))
-    }
-
-    /// Returns the values of 4 bits and their scales as [`QuantizedMatrix::from_int4`] takes them;
-    /// `None` for 8 bits.
-    pub fn to_int4(&self) -> Option<(Vec<u8>, Vec<F16>)> {
-        if self.bits != Bits::Int4 {
-            return None;
-        }
-        let groups = self.inputs.div_ceil(GROUP);
-        let (mut values, mut scales) = (vec![], vec![]);
-        for o in 0..self.outputs {
-            let (panel, row) = (o / PANEL, o % PANEL);
-            let lines = &self.values[panel * self.panel_lines()..];
-            for group in 0..groups {
-                values.extend((0..16).map(|i| lines[group * 4 + i / 4].0[row * 4 + i % 4]));
-                scales.push(self.group_scales[(panel * groups + group) * PANEL + row]);
-            }
-        }
-        Some((values, scales))
+    /// The scale of a group of an output.
+    fn group_scale(&self, output: usize, group: usize) -> F16 {
+        let groups = self.bits.groups(self.inputs);
+        self.group_scales[(output / PANEL * groups + group) * PANEL + output % PANEL]
     }
 }
 
@@ -411,30 +329,39 @@ impl PanelMut<'_> {
         match self.bits {
             Bits::Int8 => {
                 let (values, scale) = int8::quantize(floats);
-                self.set_int8(row, &values, scale);
+                self.set_bytes(row, 0, &values);
+                self.scales[row] = scale;
+            }
+            Bits::Int8Groups => {
+                for (group, floats) in floats.chunks(GROUP).enumerate() {
+                    let (values, scale) = int8_groups::quantize(floats);
+                    self.set_bytes(row, group * GROUP, &values[..floats.len()]);
+                    self.group_scales[group * PANEL + row] = scale;
+                }
             }
             Bits::Int4 => {
                 for (group, floats) in floats.chunks(GROUP).enumerate() {
                     let (values, scale) = int4::quantize(floats);
-                    self.set_group(row, group, &values, scale);
+                    self.set_nibbles(row, group, &values);
+                    self.group_scales[group * PANEL + row] = scale;
                 }
             }
         }
     }
 
-    fn set_int8(&mut self, row: usize, values: &[i8], scale: f32) {
-        debug_assert_eq!(values.len(), self.inputs);
-        for (k, x) in values.iter().enumerate() {
+    /// Sets values of 8 bits, from an input on.
+    fn set_bytes(&mut self, row: usize, from: usize, values: &[i8]) {
+        debug_assert!(from + values.len() <= self.inputs);
+        for (k, x) in (from..).zip(values) {
             self.values[k / 4].0[row * 4 + k % 4] = (i16::from(*x) + 128) as u8;
         }
-        self.scales[row] = scale;
     }
 
-    fn set_group(&mut self, row: usize, group: usize, values: &[u8], scale: F16) {
+    /// Sets a group of 4 bits: bytes of inputs `i` and `i + 16`.
+    fn set_nibbles(&mut self, row: usize, group: usize, values: &[u8]) {
         for (i, byte) in values.iter().enumerate() {
             self.values[group * 4 + i / 4].0[row * 4 + i % 4] = *byte;
         }
-        self.group_scales[group * PANEL + row] = scale;
     }
 }
 

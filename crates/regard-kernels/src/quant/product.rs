@@ -1,7 +1,7 @@
 //! Products with quantised matrices.
 
 use super::activations::Activations;
-use super::{Bits, PANEL, QuantizedMatrix, int4, int8};
+use super::{Bits, PANEL, QuantizedMatrix, int4, int8, int8_groups};
 use crate::gemm::{Epilogue, MatrixMut};
 use crate::pool::{parallel, threads};
 use crate::simd::{IntIsa, IntKernel, IntSimd, Simd, int_dispatch_on, int_isa};
@@ -159,18 +159,17 @@ impl Block<'_> {
             let (panel, lane) = place(v);
             w.start().wrapping_add(panel * lines * 64 + lane * 4)
         });
-        // SAFETY: panels and rows are inside.
+        let groups = w.bits().groups(w.shape()[1]);
+        let scales: [*const F16; V] = std::array::from_fn(|v| {
+            let (panel, lane) = place(v);
+            w.group_scales.as_ptr().wrapping_add(panel * groups * PANEL + lane)
+        });
+        // SAFETY: panels and rows are inside, and scales are there if there are groups.
         let mut sums = unsafe {
             match w.bits() {
                 Bits::Int8 => int8::sums::<S, R, V>(s, x, rows, weights),
-                Bits::Int4 => {
-                    let groups = lines / 4;
-                    let scales: [*const F16; V] = std::array::from_fn(|v| {
-                        let (panel, lane) = place(v);
-                        w.group_scales.as_ptr().wrapping_add(panel * groups * PANEL + lane)
-                    });
-                    int4::sums::<S, R, V>(s, x, rows, weights, scales)
-                }
+                Bits::Int8Groups => int8_groups::sums::<S, R, V>(s, x, rows, weights, scales),
+                Bits::Int4 => int4::sums::<S, R, V>(s, x, rows, weights, scales),
             }
         };
         if w.bits() == Bits::Int8 {

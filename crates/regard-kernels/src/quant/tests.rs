@@ -22,6 +22,21 @@ fn matrix(bits: Bits, [n, k]: [usize; 2], seed: u32) -> (Vec<f32>, QuantizedMatr
     (w, quantized)
 }
 
+/// The values of a group of an output, and their scale.
+fn group(w: &QuantizedMatrix, o: usize, g: usize) -> (Vec<i32>, f32) {
+    let k = w.shape()[1];
+    let at = o * k.div_ceil(GROUP) + g;
+    if let Some((values, scales)) = w.to_int8_groups() {
+        let row = &values[o * k..(o + 1) * k][g * GROUP..];
+        return (row.iter().take(GROUP).map(|x| i32::from(*x)).collect(), scales[at].single());
+    }
+    let (values, scales) = w.to_int4().unwrap();
+    let bytes = &values[at * 16..at * 16 + 16];
+    let low = bytes.iter().map(|b| i32::from(b & 15) - 8);
+    let high = bytes.iter().map(|b| i32::from(b >> 4) - 8);
+    (low.chain(high).collect(), scales[at].single())
+}
+
 /// The definition, one element at a time, in the order of the module's documentation.
 fn reference(x: &Activations, w: &QuantizedMatrix, bias: &[f32]) -> Vec<f32> {
     let ([m, k], [n, _]) = (x.shape(), w.shape());
@@ -38,20 +53,15 @@ fn reference(x: &Activations, w: &QuantizedMatrix, bias: &[f32]) -> Vec<f32> {
                         values[o * k..(o + 1) * k].iter().map(|x| i32::from(*x)).collect();
                     dot(r, &q) as f32 * scales[o]
                 }
-                Bits::Int4 => {
-                    let (values, scales) = w.to_int4().unwrap();
+                Bits::Int8Groups | Bits::Int4 => {
                     let groups = k.div_ceil(GROUP);
                     let mut total = 0f32;
                     for g in 0..groups {
-                        let at = o * groups + g;
-                        let bytes = &values[at * 16..at * 16 + 16];
-                        let low = bytes.iter().map(|b| i32::from(b & 15) - 8);
-                        let high = bytes.iter().map(|b| i32::from(b >> 4) - 8);
-                        let q: Vec<i32> = low.chain(high).collect();
+                        let (q, scale) = group(w, o, g);
                         let from = g * GROUP;
                         let x = &x.values(r)[from..(from + GROUP).min(k)];
                         let sum: i32 = x.iter().zip(&q).map(|(x, w)| i32::from(*x) * w).sum();
-                        total += sum as f32 * scales[at].single();
+                        total += sum as f32 * scale;
                     }
                     total
                 }
@@ -60,6 +70,14 @@ fn reference(x: &Activations, w: &QuantizedMatrix, bias: &[f32]) -> Vec<f32> {
         }
     }
     y
+}
+
+/// All weights, row by row.
+fn floats_of(w: &QuantizedMatrix) -> Vec<f32> {
+    let [n, k] = w.shape();
+    let mut all = vec![f32::NAN; n * k];
+    w.rows(&(0..n).collect::<Vec<_>>(), &mut all);
+    all
 }
 
 fn bits_of(y: &[f32]) -> Vec<u32> {
@@ -111,9 +129,34 @@ fn the_largest_sums_do_not_overflow_or_saturate() {
     }
 }
 
+/// −128 is in no matrix that is quantised here, but may be in a file.
+#[test]
+fn the_lowest_value_of_a_group_is_exact_everywhere() {
+    let (n, k) = (19, 70);
+    let half = F16::from_single(-0.5);
+    for value in [-128i8, 127] {
+        let w = QuantizedMatrix::from_int8_groups([n, k], &vec![value; n * k], &vec![half; n * 3])
+            .unwrap();
+        for sign in [1.0, -1.0] {
+            for m in [1, 3, 9] {
+                let x = Activations::new(Matrix::new(&vec![sign; m * k], m, k).unwrap()).unwrap();
+                let want = bits_of(&reference(&x, &w, &vec![0.0; n]));
+                for isa in IntIsa::ALL.into_iter().filter(|isa| isa.available()) {
+                    let mut y = vec![f32::NAN; m * n];
+                    let c = MatrixMut::new(&mut y, m, n).unwrap();
+                    product_on(isa, &x, &w, c, Epilogue::default()).unwrap();
+                    assert!(bits_of(&y) == want, "{value} {sign} {m} {}", isa.name());
+                    let near = f32::from(value) * -0.5 * sign * k as f32;
+                    assert!((y[0] - near).abs() < 1e-3 * near.abs(), "{} {near}", y[0]);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_product_is_near_that_of_floats() {
-    for (bits, bound) in [(Bits::Int8, 0.02), (Bits::Int4, 0.15)] {
+    for (bits, bound) in [(Bits::Int8, 0.02), (Bits::Int8Groups, 0.015), (Bits::Int4, 0.15)] {
         let (m, n, k) = (5, 40, 256);
         let (w, quantized) = matrix(bits, [n, k], 3);
         let x = floats(4, m * k);
@@ -168,16 +211,18 @@ fn values_and_scales_go_out_and_in() {
     let (_, w) = matrix(Bits::Int8, shape, 1);
     let (values, scales) = w.to_int8().unwrap();
     let again = QuantizedMatrix::from_int8(shape, &values, &scales).unwrap();
+    let (_, w8) = matrix(Bits::Int8Groups, shape, 1);
+    let (bytes, halves8) = w8.to_int8_groups().unwrap();
+    let again8 = QuantizedMatrix::from_int8_groups(shape, &bytes, &halves8).unwrap();
+    assert_eq!(again8.to_int8_groups(), Some((bytes, halves8)));
     let (_, w4) = matrix(Bits::Int4, shape, 1);
     let (nibbles, halves) = w4.to_int4().unwrap();
     let again4 = QuantizedMatrix::from_int4(shape, &nibbles, &halves).unwrap();
-    for (a, b) in [(&w, &again), (&w4, &again4)] {
-        for o in 0..shape[0] {
-            let (mut left, mut right) = (vec![0.0; shape[1]], vec![1.0; shape[1]]);
-            a.row(o, &mut left);
-            b.row(o, &mut right);
-            assert_eq!(left, right);
-        }
+    for (a, b) in [(&w, &again), (&w8, &again8), (&w4, &again4)] {
+        assert_eq!(floats_of(a), floats_of(b));
+        let kinds = (a.to_int8().is_some(), a.to_int8_groups().is_some(), a.to_int4().is_some());
+        let is = |bits| a.bits() == bits;
+        assert_eq!(kinds, (is(Bits::Int8), is(Bits::Int8Groups), is(Bits::Int4)));
     }
     let scale = 1.0 / 3.0;
     let row = |x: &[i8]| QuantizedMatrix::from_int8([1, 2], x, &[scale]);
@@ -185,13 +230,21 @@ fn values_and_scales_go_out_and_in() {
     assert!(QuantizedMatrix::from_int8([1, 1], &[1], &[f32::NAN]).is_err());
     assert!(QuantizedMatrix::new(Bits::Int8, [1, 2], &|_, to| to.fill(f32::NAN)).is_err());
     assert!(QuantizedMatrix::new(Bits::Int4, [1, MOST_INPUTS + 1], &|_, _| {}).is_err());
+    let half = F16::from_single(0.5);
+    let groups = |x: &[i8], s: &[F16]| QuantizedMatrix::from_int8_groups([1, 33], x, s);
+    assert!(groups(&[-128; 33], &[half; 2]).is_ok());
+    assert!(groups(&[1; 33], &[half]).is_err() && groups(&[1; 32], &[half; 2]).is_err());
+    let infinite = F16::from_single(f32::INFINITY);
+    let error = groups(&[1; 33], &[half, infinite]).unwrap_err().to_string();
+    assert!(error.contains("a scale of int8-groups is inf"), "{error}");
 }
 
 #[test]
-fn a_matrix_takes_a_byte_or_four_and_a_half_bits_a_weight() {
+fn a_matrix_takes_8_or_8_and_a_half_or_4_and_a_half_bits_a_weight() {
     let count = 768 * 768;
     let bytes = |bits| matrix(bits, [768, 768], 1).1.bytes();
     assert_eq!(bytes(Bits::Int8), count + 768 * 4);
+    assert_eq!(bytes(Bits::Int8Groups), count + count / 32 * 2);
     assert_eq!(bytes(Bits::Int4), count / 2 + count / 32 * 2);
 }
 
@@ -216,5 +269,128 @@ fn many_rows_are_those_one_by_one() {
                 assert!(got.iter().enumerate().all(near), "{bits:?} {outputs} {inputs} {id}");
             }
         }
+    }
+}
+
+#[test]
+fn parts_and_joined_matrices_have_the_outputs_of_the_whole() {
+    for bits in Bits::ALL {
+        let k = 45;
+        let (_, whole) = matrix(bits, [50, k], 3);
+        let all = floats_of(&whole);
+        let parts = [0..16, 16..16, 16..33, 33..50].map(|rows: std::ops::Range<usize>| {
+            let part = whole.part(rows.clone());
+            assert_eq!((part.bits(), part.shape()), (bits, [rows.len(), k]));
+            assert_eq!(floats_of(&part), all[rows.start * k..rows.end * k], "{bits:?} {rows:?}");
+            part
+        });
+        let joined = QuantizedMatrix::concat(&parts.each_ref()).unwrap();
+        assert_eq!(joined.shape(), [50, k]);
+        assert_eq!(floats_of(&joined), all, "{bits:?}");
+        let (_, other) = matrix(bits, [2, k + 1], 3);
+        assert!(QuantizedMatrix::concat(&[&whole, &other]).is_err());
+        assert!(QuantizedMatrix::concat(&[]).is_err());
+    }
+    let (_, one) = matrix(Bits::Int8, [2, 32], 3);
+    let (_, other) = matrix(Bits::Int8Groups, [2, 32], 3);
+    assert!(QuantizedMatrix::concat(&[&one, &other]).is_err());
+}
+
+/// Blocks of GGUF, written by hand: a scale of 0.5, values from its description.
+#[test]
+fn blocks_hold_what_gguf_says() {
+    let mut q8 = vec![0x00, 0x38];
+    q8.extend((0..32).map(|i| (i * 8 - 128) as i8 as u8));
+    let mut q4 = vec![0x00, 0x38];
+    q4.extend((0..16).map(|i| i | (15 - i) << 4));
+    let want8: Vec<f32> = (0..32).map(|i| 0.5 * (i as f32 * 8.0 - 128.0)).collect();
+    let low = (0..16).map(|i| 0.5 * (i as f32 - 8.0));
+    let want4: Vec<f32> = low.chain((0..16).map(|i| 0.5 * (7.0 - i as f32))).collect();
+    for (bits, block, want) in [(Bits::Int8Groups, q8, want8), (Bits::Int4, q4, want4)] {
+        let w = QuantizedMatrix::from_blocks(bits, [1, 32], &|_| &block).unwrap();
+        assert_eq!(floats_of(&w), want, "{bits:?}");
+        let mut back = vec![0; w.row_block_bytes().unwrap()];
+        w.row_blocks(0, &mut back);
+        assert_eq!(back, block, "{bits:?}");
+    }
+}
+
+#[test]
+fn blocks_go_in_and_out_unchanged() {
+    for bits in [Bits::Int8Groups, Bits::Int4] {
+        let each = bits.block_bytes().unwrap();
+        for [n, groups] in [[1, 1], [16, 2], [17, 3], [40, 1]] {
+            // Any bytes, of which those of scales are finite.
+            let mut bytes: Vec<u8> =
+                floats(9, n * groups * each).iter().map(|x| (x.abs() * 1e6) as u32 as u8).collect();
+            bytes.chunks_mut(each).for_each(|block| block[1] &= 0xbf);
+            // Rows in another order, as a reader of permuted ones asks for them.
+            let row = |o: usize| &bytes[(n - 1 - o) * groups * each..][..groups * each];
+            let w = QuantizedMatrix::from_blocks(bits, [n, groups * 32], &row).unwrap();
+            for o in 0..n {
+                let mut back = vec![0; groups * each];
+                w.row_blocks(o, &mut back);
+                assert_eq!(back, row(o), "{bits:?} {n} {groups} {o}");
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_that_do_not_fit_are_refused() {
+    let zeros = [0u8; 68];
+    let make = |bits, shape, bytes: usize| {
+        QuantizedMatrix::from_blocks(bits, shape, &|_| &zeros[..bytes])
+            .map_err(|error| error.to_string())
+    };
+    assert!(make(Bits::Int8Groups, [2, 64], 68).is_ok());
+    for (bits, shape, bytes, what) in [
+        (Bits::Int8Groups, [2, 64], 67, "output 0 of 64 inputs has 67 bytes"),
+        (Bits::Int4, [2, 64], 34, "need 36"),
+        (Bits::Int8Groups, [2, 33], 68, "blocks of 32 inputs"),
+        (Bits::Int8, [2, 64], 64, "blocks of 32 inputs"),
+        (Bits::Int4, [2, 0], 0, "1 to 65536 inputs"),
+    ] {
+        let error = make(bits, shape, bytes).unwrap_err();
+        assert!(error.contains(what), "{error}");
+    }
+    for scale in [0x7c00u16, 0xfc00, 0x7e00] {
+        for bits in [Bits::Int8Groups, Bits::Int4] {
+            let mut block = vec![0; bits.block_bytes().unwrap()];
+            block[..2].copy_from_slice(&scale.to_le_bytes());
+            let error = QuantizedMatrix::from_blocks(bits, [1, 32], &|_| &block).unwrap_err();
+            assert!(error.to_string().contains("a scale of output 0"), "{error}");
+        }
+    }
+    let (_, odd) = matrix(Bits::Int4, [2, 33], 1);
+    let (_, whole) = matrix(Bits::Int8, [2, 32], 1);
+    assert_eq!((odd.row_block_bytes(), whole.row_block_bytes()), (None, None));
+}
+
+/// Scales in half precision have few digits when small, and an end when large.
+#[test]
+fn groups_of_any_size_are_quantised_to_the_nearest() {
+    for exponent in -20..=22 {
+        for fraction in [1.0, 1.3, 1.9] {
+            let size = 2f32.powi(exponent) * fraction;
+            let row = |_: usize, to: &mut [f32]| {
+                to.iter_mut().enumerate().for_each(|(i, x)| *x = size * (i as f32 / 31.0 - 0.4));
+            };
+            let w = QuantizedMatrix::new(Bits::Int8Groups, [1, 32], &row).unwrap();
+            let (mut want, got) = (vec![0.0; 32], floats_of(&w));
+            row(0, &mut want);
+            let scale = w.to_int8_groups().unwrap().1[0].single();
+            assert!(scale >= 0.6 * size / 127.6, "{size:e}: {scale:e}");
+            let step = scale.max(2f32.powi(-24));
+            let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 0.501 * step;
+            assert!(want.iter().zip(&got).all(near), "{size:e}: {got:?}");
+        }
+    }
+    let of = |bits, x: f32| QuantizedMatrix::new(bits, [1, 32], &|_, to: &mut [f32]| to.fill(x));
+    for (bits, largest) in [(Bits::Int8Groups, 127.0 * 65_504.0), (Bits::Int4, 8.0 * 65_504.0)] {
+        assert_eq!(floats_of(&of(bits, -largest).unwrap())[0], -largest, "{bits:?}");
+        let error = of(bits, largest * 1.01).unwrap_err().to_string();
+        assert!(error.contains(bits.name()) && error.contains("row 0"), "{error}");
+        assert_eq!(floats_of(&of(bits, 1e-30).unwrap())[0], 0.0);
     }
 }

@@ -49,7 +49,7 @@ pub trait IntSimd: Copy + Send + Sync + 'static {
     fn to_floats(self, a: Self::I) -> <Self::F as Simd>::V;
     /// Prepares weights, stored as unsigned bytes `w + 128`.
     fn weights(self, stored: Self::I) -> Self::W;
-    /// `sum + Σ₄ (w + OFFSET)·x`, for `|w|, |x| ≤ 127`.
+    /// `sum + Σ₄ (w + OFFSET)·x`, for `−128 ≤ w ≤ 127` and `|x| ≤ 127`.
     fn dot(self, sum: Self::I, w: Self::W, x: Self::I) -> Self::I;
     /// `sum + Σ₄ w·x`, for unsigned bytes `w ≤ 15` and `|x| ≤ 127`.
     fn dot_small(self, sum: Self::I, w: Self::I, x: Self::I) -> Self::I;

@@ -1,7 +1,7 @@
 //! Integer dot products of x86: AVX2, AVX-VNNI, AVX-512 with and without VNNI.
 //!
 //! Where VNNI is missing, `vpmaddubsw` adds pairs of products in 16 bits, which must not saturate:
-//! `|w|·(±x)` is at most 127², two of them 32,258.
+//! `|w|·(±x)` is at most 128 · 127, two of them 32,512.
 
 use super::super::avx2::Avx2;
 use super::super::avx512::Avx512;

@@ -112,7 +112,7 @@ impl<'a> Binder<'a> {
             Way::Compare(_) | Way::Write(_) => None,
         };
         let Some(mut bits) = bits else { return };
-        if by == Outputs::Table {
+        if by == Outputs::Table && bits == Bits::Int4 {
             // Tables of embeddings lose more in 4 bits than they save.
             bits = Bits::Int8;
         }

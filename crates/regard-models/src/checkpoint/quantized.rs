@@ -2,13 +2,14 @@
 //!
 //! A matrix of 8 bits is the tensor `NAME` (int8, the shape of the weight, values −127 to 127) with
 //! `NAME_scale` (float32): `[O, 1]` if the outputs are its rows, `[1, O]` if they are its columns, as
-//! in the layers of GPT-2. A matrix of 4 bits is `NAME_packed` (uint8, `[O, groups · 16]`), with
+//! in the layers of GPT-2. One of 8 bits in groups of 32 inputs is `NAME` (int8, values −128 to 127)
+//! with `NAME_scale` (float16, `[O, groups]` or `[groups, O]`). A matrix of 4 bits is `NAME_packed` (uint8, `[O, groups · 16]`), with
 //! `NAME_scale` (float16, `[O, groups]`) and `NAME_shape`; `NAME_packed_columns` if the outputs are
 //! the columns of the weight. A byte holds inputs `i` and `i + 16` of a group of 32, each plus 8.
 
 use super::arrays::{Array, Arrays};
 use regard_attention::ops::QuantizedWeight;
-use regard_attention::quant::{Bits, GROUP, QuantizedMatrix};
+use regard_attention::quant::{GROUP, QuantizedMatrix};
 use regard_attention::storage::{Bytes, F16};
 use safetensors::Dtype;
 
@@ -27,7 +28,10 @@ pub(super) fn join(arrays: &mut Arrays) -> Result<(), String> {
     for name in scaled {
         let is = |name: &str, dtype| arrays.get(name).is_some_and(|a| a.dtype() == dtype);
         let joined = if is(&name, Dtype::I8) {
-            join_int8(&name, arrays)
+            match is(&format!("{name}{SCALE}"), Dtype::F16) {
+                true => join_int8_groups(&name, arrays),
+                false => join_int8(&name, arrays),
+            }
         } else if is(&format!("{name}{PACKED}"), Dtype::U8) {
             join_int4(&name, PACKED, arrays)
         } else if is(&format!("{name}{PACKED_COLUMNS}"), Dtype::U8) {
@@ -75,6 +79,43 @@ fn join_int8(name: &str, arrays: &mut Arrays) -> Result<Array, String> {
     Ok(Array::of_quantized(values.shape, weight(matrix.map_err(|e| e.to_string())?, turned)))
 }
 
+fn join_int8_groups(name: &str, arrays: &mut Arrays) -> Result<Array, String> {
+    let (values, scales) = (take(arrays, name, "")?, take(arrays, name, SCALE)?);
+    let misfit = || {
+        let (of, by) = (&values.shape, &scales.shape);
+        format!("{SCALE} of shape {by:?} does not fit values of shape {of:?} in groups of {GROUP}")
+    };
+    let ([first, ..], [a, b]) = (&values.shape[..], &scales.shape[..]) else {
+        return Err(misfit());
+    };
+    let rest = values.count().checked_div(*first).unwrap_or(0);
+    let fits =
+        |outputs: usize, inputs: usize, groups| inputs.div_ceil(GROUP) == groups && outputs > 0;
+    let (turned, outputs, inputs) = if first == a && fits(*first, rest, *b) {
+        (false, *first, rest)
+    } else if rest == *b && fits(rest, *first, *a) {
+        (true, rest, *first)
+    } else {
+        return Err(misfit());
+    };
+    let groups = inputs.div_ceil(GROUP);
+    let stored: &[[u8; 2]] = scales.bytes().as_chunks().0;
+    let scale = |at: usize| {
+        let (output, group) = (at / groups, at % groups);
+        F16(u16::from_le_bytes(stored[if turned { group * outputs + output } else { at }]))
+    };
+    let halves: Vec<F16> = (0..outputs * groups).map(scale).collect();
+    let bytes = values.bytes();
+    let row = |output: usize, to: &mut [i8]| {
+        for (k, x) in to.iter_mut().enumerate() {
+            let at = if turned { k * outputs + output } else { output * inputs + k };
+            *x = bytes[at] as i8;
+        }
+    };
+    let matrix = QuantizedMatrix::from_int8_group_rows([outputs, inputs], &halves, &row);
+    Ok(Array::of_quantized(values.shape, weight(matrix.map_err(|e| e.to_string())?, turned)))
+}
+
 fn join_int4(name: &str, kind: &str, arrays: &mut Arrays) -> Result<Array, String> {
     let (packed, scales) = (take(arrays, name, kind)?, take(arrays, name, SCALE)?);
     let shape = take(arrays, name, SHAPE)?;
@@ -118,59 +159,48 @@ pub(super) fn split(name: &str, shape: &[usize], weight: &QuantizedWeight) -> Ve
         Array::in_file(shape, dtype, Bytes::from(bytes)).expect("sizes follow from the matrix")
     };
     let named = |end: &str, array| (format!("{name}{end}"), array);
+    let groups = inputs.div_ceil(GROUP);
+    // Values of 8 bits have the shape of the weight.
+    let whole = |values: Vec<i8>| {
+        let bytes = by_rows(values, [outputs, inputs], turned).into_iter().map(|x| x as u8);
+        named("", array(shape.to_vec(), Dtype::I8, bytes.collect()))
+    };
+    let halves = |scales: Vec<F16>| scales.iter().flat_map(|x| x.0.to_le_bytes()).collect();
     if let Some((values, scales)) = matrix.to_int8() {
-        let by_rows = match turned {
-            false => values,
-            true => {
-                (0..values.len()).map(|at| values[at % outputs * inputs + at / outputs]).collect()
-            }
-        };
-        let bytes = by_rows.into_iter().map(|x| x as u8).collect();
         let scale_shape = if turned { vec![1, outputs] } else { vec![outputs, 1] };
-        return vec![
-            named("", array(shape.to_vec(), Dtype::I8, bytes)),
-            named(SCALE, Array::new(scale_shape, scales)),
-        ];
+        return vec![whole(values), named(SCALE, Array::new(scale_shape, scales))];
+    }
+    if let Some((values, scales)) = matrix.to_int8_groups() {
+        let scale_shape = if turned { vec![groups, outputs] } else { vec![outputs, groups] };
+        let scales = halves(by_rows(scales, [outputs, groups], turned));
+        return vec![whole(values), named(SCALE, array(scale_shape, Dtype::F16, scales))];
     }
     let (values, scales) = matrix.to_int4().expect("a matrix has 8 or 4 bits");
-    let groups = inputs.div_ceil(GROUP);
-    let halves = scales.iter().flat_map(|x| x.0.to_le_bytes()).collect();
     let sides = shape.iter().flat_map(|side| (*side as i64).to_le_bytes()).collect();
     let packed = array(vec![outputs, groups * GROUP / 2], Dtype::U8, values);
     vec![
         named(if turned { PACKED_COLUMNS } else { PACKED }, packed),
-        named(SCALE, array(vec![outputs, groups], Dtype::F16, halves)),
+        named(SCALE, array(vec![outputs, groups], Dtype::F16, halves(scales))),
         named(SHAPE, array(vec![shape.len()], Dtype::I64, sides)),
     ]
 }
 
+/// The rows of a matrix `[outputs, width]`, or of its transpose.
+fn by_rows<T: Copy>(values: Vec<T>, [outputs, width]: [usize; 2], turned: bool) -> Vec<T> {
+    match turned {
+        false => values,
+        true => (0..values.len()).map(|at| values[at % outputs * width + at / outputs]).collect(),
+    }
+}
+
 /// Joins quantised weights of the same bits whose outputs follow each other: queries, keys, values.
 pub(super) fn stacked(parts: &[&QuantizedWeight]) -> Option<QuantizedWeight> {
-    let first = parts.first()?;
-    let inputs = first.matrix().0.shape()[1];
-    let alike = |part: &&QuantizedWeight| {
-        let (matrix, turned) = part.matrix();
-        matrix.bits() == first.bits() && matrix.shape()[1] == inputs && !turned
-    };
-    if !parts.iter().all(alike) {
+    if parts.iter().any(|part| part.matrix().1) {
         return None;
     }
     if let [one] = parts {
         return Some((*one).clone());
     }
-    let outputs = parts.iter().map(|part| part.matrix().0.shape()[0]).sum();
-    let shape = [outputs, inputs];
-    let matrix = match first.bits() {
-        Bits::Int8 => {
-            let all: Option<Vec<_>> = parts.iter().map(|part| part.matrix().0.to_int8()).collect();
-            let (values, scales): (Vec<_>, Vec<_>) = all?.into_iter().unzip();
-            QuantizedMatrix::from_int8(shape, &values.concat(), &scales.concat())
-        }
-        Bits::Int4 => {
-            let all: Option<Vec<_>> = parts.iter().map(|part| part.matrix().0.to_int4()).collect();
-            let (values, scales): (Vec<_>, Vec<_>) = all?.into_iter().unzip();
-            QuantizedMatrix::from_int4(shape, &values.concat(), &scales.concat())
-        }
-    };
-    matrix.ok().map(QuantizedWeight::from)
+    let matrices: Vec<_> = parts.iter().map(|part| part.matrix().0).collect();
+    QuantizedMatrix::concat(&matrices).ok().map(QuantizedWeight::from)
 }

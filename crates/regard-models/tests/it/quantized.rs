@@ -68,7 +68,7 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 #[test]
 fn every_family_is_quantised_and_comes_back_from_its_file() {
     for config in configs() {
-        for (bits, bound) in [(Bits::Int8, 0.01), (Bits::Int4, 0.12)] {
+        for (bits, bound) in [(Bits::Int8, 0.01), (Bits::Int8Groups, 0.008), (Bits::Int4, 0.12)] {
             let case = format!("{} {}", config["model_type"], bits.name());
             let mut model = zoo::create::<dyn Network>(&config, 1, &Device::flex()).unwrap();
             let (before, parameters) = (model.weights(), model.parameters());
@@ -106,7 +106,7 @@ fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
 #[test]
 fn hidden_states_are_near_and_do_not_depend_on_the_batch() {
     for config in configs().into_iter().take(4) {
-        for (bits, bound) in [(Bits::Int8, 0.05), (Bits::Int4, 0.4)] {
+        for (bits, bound) in [(Bits::Int8, 0.05), (Bits::Int8Groups, 0.05), (Bits::Int4, 0.4)] {
             let case = format!("{} {}", config["model_type"], bits.name());
             let folder = Folder::new(&format!("h{}", case.replace(['"', ' '], "")));
             let model = zoo::create::<dyn Network>(&config, 1, &Device::flex()).unwrap();
@@ -154,6 +154,43 @@ fn a_quantised_translator_decodes_step_by_step() {
     model.quantize(&|_| Some(Bits::Int8));
     let error = distance(&want, &logits(&*model));
     assert!(error > 0.0 && error < 0.05, "{error}");
+}
+
+/// Scales of groups that are not numbers, or too few, are an error that names the tensor.
+#[test]
+fn broken_scales_of_groups_are_refused() {
+    let mut model = zoo::create::<dyn Network>(&configs()[0], 1, &Device::flex()).unwrap();
+    model.quantize(&|_| Some(Bits::Int8Groups));
+    let folder = Folder::new("broken-groups");
+    checkpoint::write(&folder.0, &model.config(), &model.weights(), Precision::Single).unwrap();
+    let path = folder.0.join(checkpoint::WEIGHTS);
+    let bytes = fs::read(&path).unwrap();
+    let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize + 8;
+    let entries: Value = serde_json::from_slice(&bytes[8..header]).unwrap();
+    let name = "bert.encoder.layer.0.output.dense.weight";
+    let scale = format!("{name}_scale");
+    // [48, 80] has three groups.
+    assert_eq!(entries[&scale]["shape"], json!([48, 3]));
+    assert_eq!(entries[&scale]["dtype"], json!("F16"));
+    let refused = |bytes: &[u8], what: &str| {
+        fs::write(&path, bytes).unwrap();
+        let Err(error) = zoo::open::<dyn Network>(&folder.0, &Device::flex()) else {
+            panic!("{what}: it was loaded")
+        };
+        let error = error.to_string();
+        assert!(error.contains(name) && error.contains(what), "{what}: {error}");
+    };
+    let place = header + entries[&scale]["data_offsets"][0].as_u64().unwrap() as usize;
+    let mut infinite = bytes.clone();
+    infinite[place..place + 2].copy_from_slice(&0x7c00u16.to_le_bytes());
+    refused(&infinite, "a scale of int8-groups is inf");
+    // Another shape of as many scales; the header keeps its length.
+    let text = String::from_utf8(bytes[8..header].to_vec()).unwrap();
+    let at = text.find(&scale).unwrap();
+    let shape = at + text[at..].find("[48,3]").unwrap();
+    let mut turned = bytes.clone();
+    turned[8 + shape..8 + shape + 6].copy_from_slice(b"[3,48]");
+    refused(&turned, "does not fit values of shape [48, 80] in groups of 32");
 }
 
 /// What does not fit is an error that names the tensor and what is wrong with it.

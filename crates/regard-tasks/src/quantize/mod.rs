@@ -49,11 +49,11 @@ impl Measure {
     /// Largest loss that is accepted by default.
     pub fn bound(self, bits: Bits) -> f64 {
         match (self, bits) {
-            (Measure::Perplexity, Bits::Int8) => 0.005,
+            (Measure::Perplexity, Bits::Int8 | Bits::Int8Groups) => 0.005,
             (Measure::Perplexity, Bits::Int4) => 0.06,
-            (Measure::Cosine, Bits::Int8) => 0.001,
+            (Measure::Cosine, Bits::Int8 | Bits::Int8Groups) => 0.001,
             (Measure::Cosine, Bits::Int4) => 0.02,
-            (Measure::Bleu, Bits::Int8) => 0.3,
+            (Measure::Bleu, Bits::Int8 | Bits::Int8Groups) => 0.3,
             (Measure::Bleu, Bits::Int4) => 1.0,
         }
     }
@@ -106,8 +106,8 @@ pub struct Quantized {
     pub bits: Bits,
     /// Comparison with the original.
     pub quality: Quality,
-    /// Numbers of tensors in 8 and in 4 bits.
-    pub quantized: [usize; 2],
+    /// Numbers of tensors in each of [`Bits::ALL`].
+    pub quantized: [usize; Bits::ALL.len()],
     /// Names of matrices that keep a higher precision because they lose most.
     pub kept: Vec<String>,
     /// Size of the weights in bytes, before and after.
@@ -167,6 +167,9 @@ pub fn quantize(
         "modules_in_higher_precision": kept,
         "quality": quality,
     });
+    if let Some(group) = bits.group() {
+        config["quantization_config"]["group_size"] = json!(group);
+    }
     let size = |arrays: &Arrays, unit: Option<usize>| {
         let one = |a: &checkpoint::Array| match unit.filter(|_| !a.is_quantized()) {
             Some(unit) => a.count() * unit,
@@ -177,7 +180,7 @@ pub fn quantize(
     let unit = if half { 2 } else { 4 };
     let bytes = [size(&before, None), size(&weights, Some(unit))];
     let of = |bits| weights.values().filter(|array| array.quantized_bits() == Some(bits)).count();
-    let quantized = [of(Bits::Int8), of(Bits::Int4)];
+    let quantized = Bits::ALL.map(of);
     Ok(Quantized { config, weights, precision, bits, quality, quantized, kept, bytes })
 }
 

@@ -10,6 +10,7 @@ use crate::models;
 use crate::show::bytes;
 use anyhow::{Result, bail};
 use clap::Args;
+use regard_kernels::quant::Bits;
 use regard_tasks::quantize::{self, Measure, Quality, Quantized, References, Sample};
 use regard_tasks::say::many;
 use serde::Serialize;
@@ -48,7 +49,7 @@ pub struct Flags {
     /// sentences]
     #[arg(long, value_name = "FILE")]
     data: Vec<PathBuf>,
-    /// Largest accepted loss: relative increase of perplexity (int8 0.005, int4 0.06), 1 − cosine
+    /// Largest accepted loss: relative increase of perplexity (8 bits 0.005, 4 0.06), 1 − cosine
     /// (0.001, 0.02), or points of BLEU (0.3, 1)
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     max_loss: Option<f64>,
@@ -66,8 +67,9 @@ struct Report<'a> {
     storage: &'static str,
     data: &'a str,
     quality: &'a Quality,
-    /// Numbers of tensors in 8 and in 4 bits.
+    /// Numbers of tensors in 8 bits, in 8 bits with groups, and in 4 bits.
     int8: usize,
+    int8_groups: usize,
     int4: usize,
     higher_precision: &'a [String],
     bytes_before: usize,
@@ -103,14 +105,17 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 }
 
 fn report<'a>(flags: &'a Flags, sample: &'a Sample, made: &'a Quantized) -> Report<'a> {
+    let of =
+        |bits| Bits::ALL.iter().zip(made.quantized).find(|(b, _)| **b == bits).map_or(0, |b| b.1);
     Report {
         model: &flags.model,
         out: &flags.out,
         storage: made.bits.name(),
         data: &sample.name,
         quality: &made.quality,
-        int8: made.quantized[0],
-        int4: made.quantized[1],
+        int8: of(Bits::Int8),
+        int8_groups: of(Bits::Int8Groups),
+        int4: of(Bits::Int4),
         higher_precision: &made.kept,
         bytes_before: made.bytes[0],
         bytes_after: made.bytes[1],
@@ -121,9 +126,9 @@ fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) 
     let Quality { measure, before, after, loss, bound, divergence, tokens, agreement, .. } =
         &made.quality;
     let [large, small] = made.bytes.map(|n| bytes(n as u64));
-    let counts = [("int8", made.quantized[0]), ("int4", made.quantized[1])];
-    let counts = counts.iter().filter(|(_, count)| *count > 0);
-    let counts: Vec<String> = counts.map(|(name, count)| format!("{count} in {name}")).collect();
+    let counts = Bits::ALL.iter().zip(made.quantized).filter(|(_, count)| *count > 0);
+    let counts = counts.map(|(bits, count)| format!("{count} in {}", bits.name()));
+    let counts: Vec<String> = counts.collect();
     writeln!(
         out,
         "{}: {} of {}, {large} → {small}; tensors: {}",

@@ -68,6 +68,8 @@ pub struct Hub {
 pub enum Storage {
     /// 8 bits, a scale for each output
     Int8,
+    /// 8 bits, a scale for each 32 inputs, as Q8_0 of GGUF
+    Int8Groups,
     /// 4 bits, a scale for each 32 inputs; embeddings in 8 bits
     Int4,
 }
@@ -77,6 +79,7 @@ impl Storage {
     pub fn bits(self) -> Bits {
         match self {
             Storage::Int8 => Bits::Int8,
+            Storage::Int8Groups => Bits::Int8Groups,
             Storage::Int4 => Bits::Int4,
         }
     }

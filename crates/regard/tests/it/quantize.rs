@@ -20,7 +20,9 @@ fn a_language_model_is_written_measured_and_read() {
     let row = |i: usize| format!("a text {i},{}\n", ["x", "y"][i % 2]);
     let rows = "text,label\n".to_string() + &(0..30).map(row).collect::<String>();
     std::fs::write(&table, rows).unwrap();
-    for (to, most_loss, most_size) in [("int8", 0.005, 0.27), ("int4", 0.06, 0.16)] {
+    for (to, most_loss, most_size) in
+        [("int8", 0.005, 0.27), ("int8-groups", 0.005, 0.28), ("int4", 0.06, 0.16)]
+    {
         let out = home.join(to);
         let said = quantize(model, to, &out, &[]);
         let quality = &said["quality"];
@@ -132,13 +134,19 @@ fn the_bound_holds() {
     assert!(kept > 0 && kept <= 13, "{said}");
 }
 
-/// A model of 8 bits is not run as one of 4.
+/// A model of 8 bits is not run as one of 4, or as one whose scales belong to groups.
 #[test]
 fn a_quantised_model_keeps_its_storage() {
-    fails(
-        &["translate", "Hi.", "--storage", "int4"],
-        &["--storage int4", "quantised already", "regard models export en-fr --out FLOATS"],
-    );
+    for other in ["int4", "int8-groups"] {
+        fails(
+            &["translate", "Hi.", "--storage", other],
+            &[
+                &format!("--storage {other}"),
+                "quantised already",
+                "regard models export en-fr --out FLOATS",
+            ],
+        );
+    }
     let plain = regard(&["translate", "They are watching."]);
     let same = regard(&["translate", "They are watching.", "--storage", "int8"]);
     assert_eq!((plain.code, plain.out), (same.code, same.out));
