@@ -6,8 +6,8 @@
 //! best of all finished ones are returned.
 
 use super::sample::noise;
-use super::search::{Live, Progress, Rows, Search};
-use super::tree::{Done, Node};
+use super::search::{Ends, Live, Progress, Rows, Search};
+use super::tree::{Done, End, Node};
 use super::{EarlyStopping, Options};
 use crate::Result;
 
@@ -22,13 +22,19 @@ struct Candidate {
     log_prob: f32,
 }
 
-/// Number of continuations to consider: at most one per row ends, so at least half continue.
-pub(super) fn width(options: &Options) -> usize {
-    options.num_beams.saturating_mul(2)
+/// Number of continuations to consider. Of a row at most `ends` continuations end it, so that at
+/// least `num_beams` go on.
+pub(super) fn width(options: &Options, ends: usize) -> usize {
+    options.num_beams.saturating_mul((1 + ends).max(2))
 }
 
 /// Appends one token to each row of a sentence.
-pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> Result<()> {
+pub(super) fn advance(
+    progress: &mut Progress,
+    rows: Rows,
+    search: &Search,
+    ends: &mut Ends,
+) -> Result<()> {
     let options = search.options;
     let candidates = best(progress, rows, search);
     if candidates.is_empty() {
@@ -42,14 +48,17 @@ pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> R
     let before = std::mem::take(&mut progress.live);
     let mut going = Vec::with_capacity(options.num_beams);
     for (rank, candidate) in candidates.iter().enumerate() {
-        let ended = search.is_end(candidate.token);
-        if !ended && !last {
+        let end = search.end(candidate.token, candidate.row, ends);
+        let end = end.or(last.then_some(End::LENGTH));
+        let Some(end) = end else {
             going.push(*candidate);
-        } else if rank < options.num_beams {
+            continue;
+        };
+        if rank < options.num_beams {
             let node = progress.tree.push(node(candidate, &before));
             let length = progress.generated() + 1;
             let score = progress.tree.score(node, candidate.score, length, options)?;
-            progress.keep(Done { node, score, ended }, options.kept());
+            progress.keep(Done { node, score, end }, options.kept());
         }
     }
     if options.do_sample {
@@ -85,7 +94,7 @@ fn best(progress: &Progress, rows: Rows, search: &Search) -> Vec<Candidate> {
     let order = |a: &Candidate, b: &Candidate| {
         b.key.total_cmp(&a.key).then((a.row, a.token).cmp(&(b.row, b.token)))
     };
-    let wanted = width(options);
+    let wanted = width(options, search.ends());
     if wanted < candidates.len() {
         candidates.select_nth_unstable_by(wanted, order);
         candidates.truncate(wanted);

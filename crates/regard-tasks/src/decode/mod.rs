@@ -17,15 +17,20 @@ mod row;
 mod sample;
 mod search;
 mod search_parameters;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 pub use align::{TokenAlignment, replace_unknowns};
-pub use generation::FILE as GENERATION_FILE;
+pub use generation::{FILE as GENERATION_FILE, GenerationConfig};
 pub use options::{EarlyStopping, Options};
 pub use search::decode;
 pub use search_parameters::SearchParameters;
+pub use stop::{StopPiece, StopSearch};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A model that decodes a batch of rows step by step.
 pub trait Stepper {
@@ -37,6 +42,33 @@ pub trait Stepper {
     fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention>;
     /// Makes row `i` continue from the state of row `parents[i]`; the number of rows may change.
     fn reorder(&mut self, parents: &[usize]);
+    /// Whether the text of a row of the last step ends with `token`, for a reason that the tokens
+    /// alone do not tell, such as a stop string. Greedy search and sampling ask once for each token
+    /// that they choose and that is no end token; a beam search asks for each candidate.
+    fn ends(&mut self, _row: usize, _token: u32) -> Option<FinishReason> {
+        None
+    }
+    /// Returns the number of most likely tokens to record at each step.
+    fn recorded(&self) -> usize {
+        0
+    }
+}
+
+/// Why a text ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// The maximum length was reached.
+    #[default]
+    Length,
+    /// The model generated an end token.
+    Eos,
+    /// A stop string or a stop token was generated.
+    Stop,
+    /// The caller ended it.
+    Cancelled,
+    /// No token was possible: all were forbidden.
+    NoToken,
 }
 
 /// Attention of the rows to their sources in one step.
@@ -49,13 +81,13 @@ pub struct StepAttention {
 }
 
 /// Special tokens of the search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ids {
     /// Start token, fed first if a sentence has no prompt.
     pub bos: u32,
-    /// End token; `None` if sentences end only at the maximum length.
-    pub eos: Option<u32>,
-    /// Padding token. It is never generated, unless it is also the end token.
+    /// End tokens; empty if sentences end only at the maximum length.
+    pub eos: Vec<u32>,
+    /// Padding token. It is never generated, unless it is also an end token.
     pub pad: Option<u32>,
 }
 
@@ -93,6 +125,11 @@ pub struct Hypothesis {
     /// Attention weights over the source for each token and for the end token, if it was reached.
     /// Empty if the model does not return attention.
     pub attention: Vec<Vec<f32>>,
-    /// Whether the end token was generated, rather than the maximum length reached.
+    /// For each token the most likely tokens of its step with their log-probabilities, the best
+    /// first; empty unless [`Stepper::recorded`].
+    pub likely: Vec<Vec<(u32, f32)>>,
+    /// Whether an end token or a stop ended it, rather than the maximum length.
     pub finished: bool,
+    /// Why it ended.
+    pub finish_reason: FinishReason,
 }

@@ -32,8 +32,16 @@ pub struct Options {
     /// Penalty of tokens that have occurred: above 1 makes them less likely (Keskar et al. 2019,
     /// sec. 4.1).
     pub repetition_penalty: f32,
+    /// Subtracted from the logit of a token that was generated before (of OpenAI and vLLM; the
+    /// prompt does not count).
+    pub presence_penalty: f32,
+    /// Subtracted from the logit of a token as often as it was generated before.
+    pub frequency_penalty: f32,
     /// Minimum length: the end token is not generated before.
     pub min_length: usize,
+    /// Minimum number of tokens after the prompt and the prefix: no end token, and no stop, comes
+    /// before.
+    pub min_new_tokens: usize,
     /// Maximum length. 256 by default, as in CTranslate2; in `generate` it is 20 unless the model's
     /// configuration sets it.
     pub max_length: usize,
@@ -62,10 +70,19 @@ pub struct Options {
     /// Minimum probability of tokens to sample from, as a fraction of the most likely one's; 0 for
     /// all.
     pub min_p: f32,
+    /// Probability mass of the tokens to sample from whose information is nearest to the expected
+    /// one, the entropy (Meister et al. 2023); 1 for all.
+    pub typical_p: f32,
     /// Seed of sampling: samples are a function of it, the index of the sentence and the step.
     pub seed: u64,
     /// Tokens that are never generated.
     pub suppress_tokens: Vec<u32>,
+    /// Numbers added to the logits of tokens, before all penalties.
+    #[serde(skip)]
+    pub logit_bias: Vec<(u32, f32)>,
+    /// Tokens that end a sentence besides the model's own end tokens.
+    #[serde(skip)]
+    pub stop_token_ids: Vec<u32>,
 }
 
 impl Default for Options {
@@ -77,7 +94,10 @@ impl Default for Options {
             patience: 1.0,
             no_repeat_ngram_size: 0,
             repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
             min_length: 0,
+            min_new_tokens: 0,
             max_length: 256,
             max_new_tokens: None,
             max_len_a: 0.0,
@@ -89,8 +109,11 @@ impl Default for Options {
             top_k: 50,
             top_p: 1.0,
             min_p: 0.0,
+            typical_p: 1.0,
             seed: 0,
             suppress_tokens: Vec::new(),
+            logit_bias: Vec::new(),
+            stop_token_ids: Vec::new(),
         }
     }
 }
@@ -164,11 +187,14 @@ impl Options {
         let rows: &[Row] = &[
             counted("num_beams", self.num_beams, 1..=MOST_BEAMS, "1 to 1024"),
             counted("min_length", self.min_length, 0..=LONGEST, "0 to 1048576"),
+            counted("min_new_tokens", self.min_new_tokens, 0..=LONGEST, "0 to 1048576"),
             counted("max_length", self.max_length, 0..=LONGEST, "0 to 1048576"),
             counted("max_len_b", self.max_len_b, 0..=LONGEST, "0 to 1048576"),
             counted("no_repeat_ngram_size", self.no_repeat_ngram_size, 0..=LONGEST, "0 to 1048576"),
             positive("temperature", self.temperature),
             positive("repetition_penalty", self.repetition_penalty),
+            finite("presence_penalty", self.presence_penalty),
+            finite("frequency_penalty", self.frequency_penalty),
             positive("patience", self.patience),
             (self.patience <= 1024.0, "patience", self.patience.to_string(), "at most 1024"),
             finite("length_penalty", self.length_penalty),
@@ -177,6 +203,13 @@ impl Options {
             (self.max_len_a <= 1024.0, "max_len_a", self.max_len_a.to_string(), "at most 1024"),
             share("top_p", self.top_p),
             share("min_p", self.min_p),
+            (
+                self.typical_p > 0.0 && self.typical_p <= 1.0,
+                "typical_p",
+                self.typical_p.to_string(),
+                "a number above 0, at most 1",
+            ),
+            finite("logit_bias", self.odd_bias()),
             counted(
                 "max_new_tokens",
                 self.max_new_tokens.unwrap_or(1),
@@ -202,6 +235,12 @@ impl Options {
     /// Whether results are independent samples (not a beam).
     pub(super) fn samples(&self) -> bool {
         self.do_sample && self.num_beams == 1
+    }
+
+    /// Returns the first bias that is not finite, or 0.
+    fn odd_bias(&self) -> f32 {
+        let not_finite = self.logit_bias.iter().find(|(_, bias)| !bias.is_finite());
+        not_finite.map_or(0.0, |(_, bias)| *bias)
     }
 
     /// Returns the number of finished hypotheses to keep.

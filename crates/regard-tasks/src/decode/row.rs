@@ -1,6 +1,6 @@
 //! Selects the candidate tokens of a row from its logits.
 
-use super::constrain::{Rules, Taken};
+use super::constrain::{RowText, Rules, Taken};
 use regard_attention::ops::Scan;
 
 /// A candidate for a row's next token.
@@ -34,15 +34,15 @@ pub(super) struct Row {
 
 impl Row {
     /// Applies the rules to the logits. [`Row::rank`] comes next.
-    pub fn constrain(&mut self, logits: &mut [f32], rules: &Rules, text: &[u32], length: usize) {
-        rules.apply(logits, text, length, &mut self.taken);
+    pub fn constrain(&mut self, logits: &mut [f32], rules: &Rules, text: RowText) {
+        rules.apply(logits, text, &mut self.taken);
     }
 
-    /// Finds the best `k` tokens, and those that are penalised.
-    pub fn rank(&mut self, logits: &[f32], k: usize, value: Value, penalty: f32) {
+    /// Finds the best `k` tokens, and those with a bias or a penalty.
+    pub fn rank(&mut self, logits: &[f32], k: usize, value: Value, rules: &Rules) {
         self.scan.row(logits, k);
         let Row { scan, taken, choices } = self;
-        let aside = || taken.banned.iter().chain(taken.penalised.iter().map(|(_, logit)| logit));
+        let aside = || taken.banned.iter().chain(taken.adjusted.iter().map(|one| &one.logit));
         let largest = aside().fold(scan.largest, |a, b| a.max(*b));
         // −∞ − (−∞) is NaN; an empty sum stays 0.
         let scale = if scan.sum > 0.0 { f64::from(scan.largest - largest).exp() } else { 0.0 };
@@ -55,15 +55,9 @@ impl Row {
         };
         choices.clear();
         choices.extend(scan.top.iter().map(|(logit, token)| choice(*logit, *token)));
-        choices.extend(taken.penalised.iter().map(|(token, logit)| {
-            let mut choice = choice(*logit, *token);
-            // Makes the token less likely, whatever the sign.
-            if choice.value < 0.0 {
-                choice.value *= penalty;
-            } else {
-                choice.value /= penalty;
-            }
-            choice
+        choices.extend(taken.adjusted.iter().map(|adjusted| {
+            let choice = choice(adjusted.logit, adjusted.token);
+            Choice { value: rules.adjusted_value(choice.value, adjusted), ..choice }
         }));
         // Removes −∞ and NaN (from an overflow), which cannot be compared.
         choices.retain(|choice| choice.value > f32::NEG_INFINITY);

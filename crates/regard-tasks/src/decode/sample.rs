@@ -1,14 +1,20 @@
 //! Greedy search and sampling.
 
 use super::row::{Choice, best_first, keep_best};
-use super::search::{Live, Progress, Rows, Search};
+use super::search::{Ends, Live, Progress, Rows, Search};
+use super::tree::End;
 use super::{Options, tree};
 use crate::Result;
 use regard_attention::Stream;
 use regard_attention::ops::exponentials;
 
 /// Appends one token to each row of a sentence.
-pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> Result<()> {
+pub(super) fn advance(
+    progress: &mut Progress,
+    rows: Rows,
+    search: &Search,
+    ends: &mut Ends,
+) -> Result<()> {
     let options = search.options;
     let stream = search.stream(progress);
     let before = std::mem::take(&mut progress.live);
@@ -27,7 +33,9 @@ pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> R
             match chosen {
                 Some(choice) => {
                     let score = live.score + choice.log_prob;
-                    progress.write(Live { sample, score, origin, ..*live }, choice, search)?;
+                    let end = search.end(choice.token, origin, ends);
+                    let live = Live { sample, score, origin, ..*live };
+                    progress.write(live, choice, end, search)?;
                 }
                 // No token is possible.
                 None => progress.stop(live, search)?,
@@ -40,18 +48,24 @@ pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> R
 
 impl Progress<'_> {
     /// Appends a token, which may be the last one.
-    fn write(&mut self, live: Live, choice: Choice, search: &Search) -> Result<()> {
+    fn write(
+        &mut self,
+        live: Live,
+        choice: Choice,
+        end: Option<End>,
+        search: &Search,
+    ) -> Result<()> {
         let node = self.tree.push(tree::Node {
             parent: live.node,
             token: choice.token,
             log_prob: choice.log_prob,
             look: live.look,
         });
-        let ended = search.is_end(choice.token);
-        if ended || self.length + 1 >= self.limit {
+        let end = end.or((self.length + 1 >= self.limit).then_some(End::LENGTH));
+        if let Some(end) = end {
             let length = self.generated() + 1;
             let score = self.tree.score(node, live.score, length, search.options)?;
-            self.keep(tree::Done { node, score, ended }, usize::MAX);
+            self.keep(tree::Done { node, score, end }, usize::MAX);
         } else {
             self.live.push(Live { node, token: choice.token, ..live });
         }
@@ -59,9 +73,10 @@ impl Progress<'_> {
     }
 }
 
-/// Applies temperature, then `top_k`, `top_p` and `min_p`, but keeps at least `least` tokens.
+/// Applies temperature, then `top_k`, `top_p`, `min_p` and `typical_p`, but keeps at least `least`
+/// tokens.
 pub(super) fn warp(choices: &mut Vec<Choice>, options: &Options, least: usize) {
-    let Options { temperature, top_k, top_p, min_p, .. } = *options;
+    let Options { temperature, top_k, top_p, min_p, typical_p, .. } = *options;
     choices.iter_mut().for_each(|choice| choice.value /= temperature);
     choices.retain(|choice| choice.value.is_finite());
     if top_k > 0 {
@@ -76,7 +91,10 @@ pub(super) fn warp(choices: &mut Vec<Choice>, options: &Options, least: usize) {
         let passing = choices.iter().filter(|choice| choice.value >= bar).count();
         keep_best(choices, passing.max(least));
     }
-    if top_k > 0 || top_p < 1.0 || min_p > 0.0 {
+    if typical_p < 1.0 {
+        keep_typical(choices, f64::from(typical_p), least);
+    }
+    if top_k > 0 || top_p < 1.0 || min_p > 0.0 || typical_p < 1.0 {
         // The sample depends on the order, which selection leaves undefined.
         choices.sort_unstable_by(best_first);
     }
@@ -107,6 +125,34 @@ fn keep_mass(choices: &mut Vec<Choice>, p: f64, least: usize) {
         }
         looked *= 4;
     }
+}
+
+/// Keeps tokens with total probability `p` whose `−ln p` is nearest to the entropy.
+fn keep_typical(choices: &mut Vec<Choice>, p: f64, least: usize) {
+    let best = f64::from(largest(choices));
+    let log_sum =
+        choices.iter().map(|choice| (f64::from(choice.value) - best).exp()).sum::<f64>().ln();
+    let log_probs: Vec<f64> =
+        choices.iter().map(|choice| f64::from(choice.value) - best - log_sum).collect();
+    let entropy = -log_probs.iter().map(|log_p| log_p * log_p.exp()).sum::<f64>();
+    // Distance from the entropy, probability, and the choice.
+    let mut sorted: Vec<(f64, f64, Choice)> = log_probs
+        .iter()
+        .zip(choices.iter())
+        .map(|(log_p, choice)| ((-log_p - entropy).abs(), log_p.exp(), *choice))
+        .collect();
+    sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(best_first(&a.2, &b.2)));
+    let mut mass = 0.0;
+    let below = sorted.iter().take_while(|(_, probability, _)| {
+        mass += probability;
+        mass < p
+    });
+    let last = below.count().min(sorted.len().saturating_sub(1));
+    // Of those as far as the last one all are kept.
+    let Some(bar) = sorted.get(last).map(|one| one.0) else { return };
+    let kept = sorted.iter().filter(|one| one.0 <= bar).count().max(least);
+    choices.clear();
+    choices.extend(sorted.iter().take(kept).map(|one| one.2));
 }
 
 fn largest(choices: &[Choice]) -> f32 {

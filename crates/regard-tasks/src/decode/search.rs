@@ -1,12 +1,14 @@
 //! The loop shared by all kinds of search: model step, candidates, selection, reordering.
 
-use super::constrain::Rules;
+use super::constrain::{RowText, Rules};
 use super::row::{Row, Value};
-use super::tree::{Done, Node, ROOT, Tree};
-use super::{DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, beam, sample};
+use super::tree::{Done, End, Node, ROOT, Tree};
+use super::{
+    DecodeInput, FinishReason, Hypothesis, Ids, Options, StepAttention, Stepper, beam, sample,
+};
 use crate::{Error, Result};
 use regard_attention::Stream;
-use regard_attention::ops::all_below_infinity;
+use regard_attention::ops::{Scan, all_below_infinity};
 use regard_attention::pool::parallel;
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -19,6 +21,9 @@ const SHARED: usize = 64 * 1024;
 /// row.
 pub(super) type Rows<'a> = &'a mut [Mutex<Row>];
 
+/// Asks the model whether the text of a row of a sentence ends with a token.
+pub(super) type Ends<'a> = dyn FnMut(usize, u32) -> Option<FinishReason> + 'a;
+
 /// State that does not change during a search.
 pub(super) struct Search<'a> {
     pub options: &'a Options,
@@ -27,8 +32,8 @@ pub(super) struct Search<'a> {
     value: Value,
     /// Number of candidates to find in a row.
     wanted: usize,
-    /// Minimum number of candidates left by `top_k`, `top_p` and `min_p`: two in a beam, so that
-    /// one does not end.
+    /// Minimum number of candidates left by `top_k` and the like: in a beam one more than there are
+    /// end tokens, so that one does not end.
     least: usize,
 }
 
@@ -100,6 +105,7 @@ pub fn decode<S: Stepper + ?Sized>(
     let mut results = vec![Vec::new(); sentences.len()];
     let mut work: Vec<Mutex<Row>> = Vec::new();
     let (mut tokens, mut parents, mut text) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut likely, mut scan) = (Vec::new(), Scan::default());
     let mut all_logits = LOGITS.take();
     while !active.is_empty() {
         tokens.clear();
@@ -107,6 +113,11 @@ pub fn decode<S: Stepper + ?Sized>(
         let attention = model.step(&tokens, &mut all_logits);
         check_step(&all_logits, attention.as_ref(), tokens.len(), vocabulary);
         check_logits(&all_logits)?;
+        likely.clear();
+        if model.recorded() > 0 {
+            let rows = all_logits.chunks_exact(vocabulary);
+            likely.extend(rows.map(|row| most_likely(row, model.recorded(), &mut scan)));
+        }
         work.resize_with(work.len().max(tokens.len()), Mutex::default);
 
         let rows = all_logits.chunks_exact_mut(vocabulary).zip(&mut work);
@@ -118,7 +129,7 @@ pub fn decode<S: Stepper + ?Sized>(
         let rank = |i: usize| {
             let logits = &all_logits[i * vocabulary..(i + 1) * vocabulary];
             let mut row = work[i].lock().expect("no panic in another row");
-            row.rank(logits, search.wanted, search.value, search.rules.penalty);
+            row.rank(logits, search.wanted, search.value, &search.rules);
             if options.do_sample {
                 sample::warp(&mut row.choices, options, search.least);
             }
@@ -133,8 +144,9 @@ pub fn decode<S: Stepper + ?Sized>(
         let mut first = 0;
         for progress in &mut active {
             let rows = first..first + progress.live.len();
-            progress.look(attention.as_ref(), first);
-            progress.advance(&mut work[rows.clone()], &search)?;
+            progress.look(attention.as_ref(), &mut likely, first);
+            let ends = &mut |row: usize, token: u32| model.ends(first + row, token);
+            progress.advance(&mut work[rows.clone()], &search, ends)?;
             parents.extend(progress.live.iter().map(|live| first + live.origin));
             first = rows.end;
         }
@@ -168,6 +180,16 @@ thread_local! {
     static LOGITS: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
+/// Returns the `k` most likely tokens of a row with their log-probabilities, the best first.
+fn most_likely(row: &[f32], k: usize, scan: &mut Scan) -> Vec<(u32, f32)> {
+    scan.row(row, k);
+    let log_sum = scan.sum.ln() as f32;
+    let mut found: Vec<(u32, f32)> =
+        scan.top.iter().map(|(logit, token)| (*token, (logit - scan.largest) - log_sum)).collect();
+    found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    found
+}
+
 /// Returns an error if a logit is NaN or +∞.
 fn check_logits(logits: &[f32]) -> Result<()> {
     if all_below_infinity(logits) {
@@ -195,12 +217,13 @@ fn check_step(logits: &[f32], attention: Option<&StepAttention>, rows: usize, vo
 impl<'a> Search<'a> {
     fn new(options: &'a Options, ids: &'a Ids, vocabulary: usize) -> Search<'a> {
         assert!(vocabulary > 0, "decode: got an empty vocabulary, needs at least one token");
-        let least = options.num_beams.min(2);
+        let ends = ids.eos.len() + options.stop_token_ids.len();
+        let least = if options.num_beams == 1 { 1 } else { (1 + ends).max(2) };
         let wanted = match (options.do_sample, options.top_k) {
             (true, 0) => vocabulary,
             (true, k) => k.max(least),
             (false, _) if options.num_beams == 1 => 1,
-            (false, _) => beam::width(options),
+            (false, _) => beam::width(options, ends),
         };
         Search {
             options,
@@ -261,12 +284,25 @@ impl<'a> Search<'a> {
             }
             progress.tree.tokens(live.node, text);
         }
-        row.constrain(logits, &self.rules, text, progress.length);
+        let text = RowText { tokens: text, length: progress.length, start: progress.start };
+        row.constrain(logits, &self.rules, text);
     }
 
-    /// Whether a token ends a sentence.
-    pub fn is_end(&self, token: u32) -> bool {
-        self.ids.eos == Some(token)
+    /// Number of tokens that end a sentence.
+    pub fn ends(&self) -> usize {
+        self.ids.eos.len() + self.options.stop_token_ids.len()
+    }
+
+    /// Whether, and how, a token of a row ends a sentence.
+    pub fn end(&self, token: u32, row: usize, ends: &mut Ends) -> Option<End> {
+        let by_token = |reason| Some(End { reason, by_token: true });
+        if self.ids.eos.contains(&token) {
+            by_token(FinishReason::Eos)
+        } else if self.options.stop_token_ids.contains(&token) {
+            by_token(FinishReason::Stop)
+        } else {
+            ends(row, token).map(|reason| End { reason, by_token: false })
+        }
     }
 
     /// Returns the random stream of a sentence at this step.
@@ -281,8 +317,14 @@ impl Progress<'_> {
         self.length - self.start
     }
 
-    /// Stores the attention of this sentence's rows, which start at row `first` of the batch.
-    fn look(&mut self, attention: Option<&StepAttention>, first: usize) {
+    /// Stores the attention of this sentence's rows, which start at row `first` of the batch, and
+    /// their most likely tokens, if there are some for each row.
+    fn look(
+        &mut self,
+        attention: Option<&StepAttention>,
+        likely: &mut [Vec<(u32, f32)>],
+        first: usize,
+    ) {
         for (i, live) in self.live.iter_mut().enumerate() {
             let row = attention.map(|StepAttention { weights, keys }| {
                 let source = self.sentence.source;
@@ -293,12 +335,13 @@ impl Progress<'_> {
                 let used = if source == 0 { *keys } else { source };
                 &weights[(first + i) * keys..][..used]
             });
-            live.look = self.tree.look(row);
+            let likely = likely.get_mut(first + i).map(std::mem::take);
+            live.look = self.tree.look(row, likely);
         }
     }
 
     /// Appends one token to each row.
-    fn advance(&mut self, rows: Rows, search: &Search) -> Result<()> {
+    fn advance(&mut self, rows: Rows, search: &Search, ends: &mut Ends) -> Result<()> {
         let forced = self.length + self.sentence.target_prefix.len() - self.start;
         if let Some(token) = self.sentence.target_prefix.get(forced) {
             let live = &mut self.live[0];
@@ -309,8 +352,8 @@ impl Progress<'_> {
             return Ok(());
         }
         match search.options.num_beams {
-            1 => sample::advance(self, rows, search),
-            _ => beam::advance(self, rows, search),
+            1 => sample::advance(self, rows, search, ends),
+            _ => beam::advance(self, rows, search, ends),
         }
     }
 
@@ -325,7 +368,7 @@ impl Progress<'_> {
     /// Ends a hypothesis that has no possible next token.
     pub fn stop(&mut self, live: &Live, search: &Search) -> Result<()> {
         let score = self.tree.score(live.node, live.score, self.generated(), search.options)?;
-        self.keep(Done { node: live.node, score, ended: false }, usize::MAX);
+        self.keep(Done { node: live.node, score, end: End::NO_TOKEN }, usize::MAX);
         Ok(())
     }
 }

@@ -22,19 +22,29 @@ pub struct SearchParameters {
     pub no_repeat_ngram_size: Option<usize>,
     /// Penalty of tokens that have occurred: above 1 makes them less likely.
     pub repetition_penalty: Option<f32>,
+    /// Penalty of tokens that were generated before: subtracted from their logits. The prompt does
+    /// not count.
+    pub presence_penalty: Option<f32>,
+    /// Penalty of tokens that were generated before: subtracted from their logits as often as they
+    /// were.
+    pub frequency_penalty: Option<f32>,
     /// Minimum length of a result, in tokens.
     pub min_length: Option<usize>,
+    /// Minimum number of tokens to generate, not counting the prompt: no end token and no stop
+    /// comes before.
+    pub min_new_tokens: Option<usize>,
     /// Maximum length of a result, in tokens; overrides every length limit of the model.
     pub max_length: Option<usize>,
     /// Maximum number of tokens to generate, not counting the prompt.
     pub max_new_tokens: Option<usize>,
-    /// Number of results for each input.
+    /// Number of results for each input; also called `n`.
+    #[serde(alias = "n")]
     pub num_return_sequences: Option<usize>,
     /// Weight of the coverage penalty: above 0 favours results that attend to the whole source.
     pub coverage_penalty: Option<f32>,
     /// Whether to sample tokens instead of taking the best.
     pub do_sample: Option<bool>,
-    /// Sampling temperature: logits are divided by it.
+    /// Sampling temperature: logits are divided by it. 0 takes the best token.
     pub temperature: Option<f32>,
     /// Number of most likely tokens to sample from; 0 for all.
     pub top_k: Option<usize>,
@@ -43,6 +53,9 @@ pub struct SearchParameters {
     /// Minimum probability of tokens to sample from, as a fraction of the most likely one's; 0 for
     /// all.
     pub min_p: Option<f32>,
+    /// Probability mass of the tokens to sample from whose information is nearest to the entropy
+    /// (typical sampling); 1 for all.
+    pub typical_p: Option<f32>,
     /// Seed of sampling: samples are a function of it, the index of the input and the step.
     pub seed: Option<u64>,
 }
@@ -58,6 +71,12 @@ impl SearchParameters {
         {
             return Err(Error::invalid(format!("min_length {least} is above max_length {most}")));
         }
+        if let (Some(least), Some(most)) = (self.min_new_tokens, self.max_new_tokens)
+            && least > most
+        {
+            let message = format!("min_new_tokens {least} is above max_new_tokens {most}");
+            return Err(Error::invalid(message));
+        }
         let mut options = model.clone();
         fn put<T: Copy>(place: &mut T, given: Option<T>) {
             *place = given.unwrap_or(*place);
@@ -68,14 +87,21 @@ impl SearchParameters {
         put(&mut options.patience, self.patience);
         put(&mut options.no_repeat_ngram_size, self.no_repeat_ngram_size);
         put(&mut options.repetition_penalty, self.repetition_penalty);
+        put(&mut options.presence_penalty, self.presence_penalty);
+        put(&mut options.frequency_penalty, self.frequency_penalty);
         put(&mut options.min_length, self.min_length);
+        put(&mut options.min_new_tokens, self.min_new_tokens);
         put(&mut options.num_return_sequences, self.num_return_sequences);
         put(&mut options.coverage_penalty, self.coverage_penalty);
         put(&mut options.do_sample, self.do_sample);
-        put(&mut options.temperature, self.temperature);
+        put(&mut options.temperature, self.temperature.filter(|temperature| *temperature != 0.0));
+        if self.temperature == Some(0.0) {
+            options.do_sample = false;
+        }
         put(&mut options.top_k, self.top_k);
         put(&mut options.top_p, self.top_p);
         put(&mut options.min_p, self.min_p);
+        put(&mut options.typical_p, self.typical_p);
         put(&mut options.seed, self.seed);
         if let Some(length) = self.max_length {
             options.max_length = length;
@@ -83,6 +109,9 @@ impl SearchParameters {
             options.min_length = options.min_length.min(length);
         }
         options.max_new_tokens = self.max_new_tokens.or(options.max_new_tokens);
+        if let (Some(most), None) = (self.max_new_tokens, self.min_new_tokens) {
+            options.min_new_tokens = options.min_new_tokens.min(most);
+        }
         options.check()?;
         Ok(options)
     }
@@ -96,6 +125,7 @@ impl SearchParameters {
             ("max_length", self.max_length.is_some()),
             ("max_new_tokens", self.max_new_tokens.is_some()),
             ("min_length", self.min_length.is_some()),
+            ("min_new_tokens", self.min_new_tokens.is_some()),
             ("num_return_sequences", self.num_return_sequences.is_some()),
         ];
         match given.iter().find(|(name, given)| *given && names.contains(name)) {
@@ -107,10 +137,11 @@ impl SearchParameters {
     /// Returns the names of settings that have no effect because these options do not sample.
     pub fn idle(&self, options: &Options) -> Vec<&'static str> {
         let given = [
-            ("temperature", self.temperature.is_some()),
+            ("temperature", self.temperature.is_some_and(|temperature| temperature != 0.0)),
             ("top_k", self.top_k.is_some()),
             ("top_p", self.top_p.is_some()),
             ("min_p", self.min_p.is_some()),
+            ("typical_p", self.typical_p.is_some()),
         ];
         let idle = given.iter().filter(|(_, given)| *given && !options.do_sample);
         idle.map(|(name, _)| *name).collect()

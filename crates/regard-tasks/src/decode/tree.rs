@@ -3,7 +3,7 @@
 //! A row of the search is the index of a node. Continuing a hypothesis twice, or dropping it,
 //! copies nothing: tokens and attention are collected once, for the returned hypotheses.
 
-use super::{Hypothesis, Options};
+use super::{FinishReason, Hypothesis, Options};
 use crate::{Error, Result};
 
 /// No node: the empty hypothesis.
@@ -27,6 +27,8 @@ pub(super) struct Tree {
     /// `[looks, S]`: siblings share a row.
     attention: Vec<f32>,
     looks: u32,
+    /// For each row of attention the most likely tokens of its step, if they are recorded.
+    likely: Vec<Vec<(u32, f32)>>,
     /// `S`, without padding; `None` if the model does not return attention.
     keys: Option<usize>,
 }
@@ -37,8 +39,21 @@ pub(super) struct Done {
     /// Last node in the tree.
     pub node: u32,
     pub score: f32,
-    /// Whether the last token ends the sentence.
-    pub ended: bool,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a hypothesis ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub reason: FinishReason,
+    /// Whether the last token is an end token, which is not part of the text.
+    pub by_token: bool,
+}
+
+impl End {
+    pub const LENGTH: End = End { reason: FinishReason::Length, by_token: false };
+    pub const NO_TOKEN: End = End { reason: FinishReason::NoToken, by_token: false };
 }
 
 impl Tree {
@@ -48,8 +63,9 @@ impl Tree {
         u32::try_from(self.nodes.len() - 1).expect("fewer than four thousand million tokens")
     }
 
-    /// Stores a row of attention and returns its index.
-    pub fn look(&mut self, row: Option<&[f32]>) -> u32 {
+    /// Stores a row of attention, and the most likely tokens, and returns their index.
+    pub fn look(&mut self, row: Option<&[f32]>, likely: Option<Vec<(u32, f32)>>) -> u32 {
+        self.likely.extend(likely);
         if let Some(row) = row {
             self.attention.extend_from_slice(row);
             self.keys = Some(row.len());
@@ -114,7 +130,9 @@ impl Tree {
         path.reverse();
         let token_log_probs: Vec<f32> = path.iter().map(|node| node.log_prob).collect();
         let attention = path.iter().filter_map(|node| Some(self.look_of(node)?.to_vec())).collect();
-        let words = path.len() - usize::from(done.ended);
+        let words = path.len() - usize::from(done.end.by_token);
+        let likely =
+            path.iter().filter_map(|node| self.likely.get(node.look as usize).cloned()).collect();
         Hypothesis {
             tokens: path[..words].iter().map(|node| node.token).collect(),
             score: done.score,
@@ -122,7 +140,9 @@ impl Tree {
             log_prob: token_log_probs.iter().fold(0.0, |a, b| a + b),
             token_log_probs,
             attention,
-            finished: done.ended,
+            likely,
+            finished: matches!(done.end.reason, FinishReason::Eos | FinishReason::Stop),
+            finish_reason: done.end.reason,
         }
     }
 }

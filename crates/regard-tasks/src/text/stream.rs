@@ -7,6 +7,10 @@ use super::Tokenizer;
 /// Replacement for bytes that are not a character, or not yet.
 const INCOMPLETE: char = '\u{fffd}';
 
+/// Tokens of a prompt that decide how the next one is joined; one would do, but for characters of
+/// several tokens.
+const CONTEXT: usize = 8;
+
 /// Decodes ids as they come. A token may end within a character; its bytes are held back until
 /// the character is complete, so that text that was returned never changes.
 #[derive(Clone, Debug)]
@@ -23,6 +27,20 @@ impl Tokenizer {
     /// Returns an incremental decoder.
     pub fn stream(&self) -> DecodeStream<'_> {
         DecodeStream { tokenizer: self, ids: Vec::new(), given: 0 }
+    }
+
+    /// Returns a decoder of what follows a prompt: its last tokens decide how the first ones are
+    /// joined, such as whether a word keeps the space before it.
+    pub fn stream_after(&self, prompt: &[u32]) -> DecodeStream<'_> {
+        let text = prompt.iter().rev().take(CONTEXT).take_while(|id| self.is_text(**id)).count();
+        let ids = prompt[prompt.len() - text..].to_vec();
+        // A character that the prompt leaves incomplete would hide what completes it.
+        match self.decode(&ids) {
+            Ok(text) if !text.ends_with(INCOMPLETE) => {
+                DecodeStream { tokenizer: self, given: ids.len(), ids }
+            }
+            _ => self.stream(),
+        }
     }
 }
 

@@ -2,8 +2,11 @@
 
 use crate::small::Folder;
 use regard_tasks::data::{Characters, TextCorpus};
+use regard_tasks::decode::FinishReason;
 use regard_tasks::decode::Options;
-use regard_tasks::generate::{Generator, Language, Recipe};
+use regard_tasks::generate::{
+    Generated, Generation, Generator, Language, LongText, PromptOptions, Recipe, Written,
+};
 use regard_tasks::train::{Event, Learner, Record, Run};
 
 const RECIPE: &str = r#"
@@ -75,25 +78,76 @@ fn the_alphabet_is_learned_written_and_scored() {
     assert!(loss < 0.1, "the next letter is always the same: {loss}");
     let writer = Generator::load(&folder.0).unwrap();
     let options = Options { max_new_tokens: Some(60), ..Options::default() };
-    let mut seen = vec![];
-    let written = writer.generate("klm", &options, 0, &[], &mut |id| seen.push(id)).unwrap();
+    let mut seen = (vec![], String::new());
+    let mut watch = |written: Written| {
+        seen.0.extend(written.token);
+        seen.1 += written.text;
+        true
+    };
+    let prompt = writer.prompt("klm", PromptOptions::default()).unwrap();
+    let written = writer.generate(&prompt, &Generation::new(&options), &mut watch).unwrap();
     // Far beyond the context of twelve characters.
     let wanted: String = ('n'..='z').chain(['\n']).chain('a'..='z').chain(['\n']).collect();
     assert!(written[0].text.starts_with(&wanted), "{:?}", written[0].text);
     assert_eq!(written[0].ids.len(), 60);
-    assert_eq!(seen, written[0].ids[..seen.len()], "what was watched is what was written");
-    assert!(seen.len() + 1 >= written[0].ids.len());
-    let stopped = writer.generate("klm", &options, 0, &["uv".into()], &mut |_| {}).unwrap();
-    assert_eq!(stopped[0].text, "nopqrst");
-    assert_eq!(stopped[0].ids.len(), 9, "up to the v, and no further");
-    let beams = Options { num_beams: 3, num_return_sequences: 2, ..options };
-    let found = writer.generate("abc", &beams, 0, &[], &mut |_| {}).unwrap();
-    assert_eq!((found.len(), &found[0].text[..5]), (2, "defgh"));
+    assert_eq!(written[0].finish_reason, FinishReason::Length);
+    assert_eq!((&seen.0, &seen.1), (&written[0].ids, &written[0].text));
+    let stop = ["uv".to_string()];
+    let run = |options: &Options, stop: &[String], include_stop: bool| -> Vec<Generated> {
+        let how = Generation { stop, include_stop, likely: 2, ..Generation::new(options) };
+        writer.generate(&prompt, &how, &mut |_| true).unwrap()
+    };
+    let stopped = &run(&options, &stop, false)[0];
+    assert_eq!((&stopped.text[..], stopped.finish_reason), ("nopqrst", FinishReason::Stop));
+    assert_eq!(stopped.ids.len(), 9, "up to the v, and no further");
+    assert_eq!(run(&options, &stop, true)[0].text, "nopqrstuv");
+    for (at, id) in stopped.ids.iter().enumerate() {
+        let [(best, log_prob), (_, second)] = stopped.likely[at][..] else { panic!() };
+        assert!(best == *id && log_prob == stopped.log_probs[at] && second < log_prob);
+    }
+    // No stop before the least number of tokens, also of a string that began before.
+    for (least, text) in [(9, "nopqrst"), (10, "nopqrstuvwxyz\nabcdefghijklmnopqrst")] {
+        let options = Options { min_new_tokens: least, ..options.clone() };
+        assert_eq!(run(&options, &stop, false)[0].text, text);
+    }
+    let v = writer.token_id("stop", &"v".into()).unwrap();
+    let at_token = Options { stop_token_ids: vec![v], ..options.clone() };
+    let stopped = &run(&at_token, &[], false)[0];
+    assert_eq!((&stopped.text[..], stopped.finish_reason), ("nopqrstu", FinishReason::Stop));
+    assert_eq!((stopped.ids.len(), stopped.log_probs.len()), (8, 9), "with that of the end");
+    let biased = Options { logit_bias: vec![(v, 100.0)], ..options.clone() };
+    assert!(run(&biased, &[], false)[0].text.bytes().all(|byte| byte == b'v'));
+    let beams = Options { num_beams: 3, num_return_sequences: 2, ..options.clone() };
+    let found = run(&beams, &[], false);
+    assert_eq!((found.len(), &found[0].text[..5]), (2, "nopqr"));
+    let found = run(&beams, &stop, false);
+    assert_eq!((&found[0].text[..], found[0].finish_reason), ("nopqrst", FinishReason::Stop));
+    // A watcher that has seen enough.
+    let mut tokens = 0;
+    let mut watch = |_: Written| {
+        tokens += 1;
+        tokens < 5
+    };
+    let cut = writer.generate(&prompt, &Generation::new(&options), &mut watch).unwrap();
+    assert_eq!((&cut[0].text[..], cut[0].finish_reason), ("nopqr", FinishReason::Cancelled));
 
-    let likely = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefghij").unwrap();
+    let error = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefghij", LongText::Refuse);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("37 tokens, the model's context is 12"), "{error}");
+    let error = writer.prompt("abcdefghijklmnopqrstuvwxyz", PromptOptions::default());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("26 tokens, the model's context is 12"), "{error}");
+    let options = PromptOptions { truncate: true, ..PromptOptions::default() };
+    let prompt = writer.prompt("abcdefghijklmnopqrstuvwxyz", options).unwrap();
+    assert_eq!((prompt.ids().len(), prompt.truncated()), (12, 14));
+    let end = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefghij", LongText::Truncate).unwrap();
+    assert_eq!((end.tokens.len(), end.truncated, &end.tokens[0][..]), (12, 25, "z"));
+
+    let likely = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefghij", LongText::Windows).unwrap();
     assert_eq!((likely.tokens.len(), likely.token_logprobs[0]), (37, None));
     assert!(likely.logprob() > -5.0, "{}", likely.logprob());
-    let unlikely = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefgxij").unwrap();
+    let unlikely = "abcdefghijklmnopqrstuvwxyz\nabcdefgxij";
+    let unlikely = writer.score(unlikely, LongText::Windows).unwrap();
     assert!(unlikely.logprob() < likely.logprob() - 3.0);
     // A sliding window gives every character but the first its probability.
     assert!(likely.token_logprobs[1..].iter().all(Option::is_some));
@@ -109,8 +163,8 @@ fn a_text_that_fits_is_scored_as_a_whole() {
         Generator::load(&folder.0).unwrap()
     };
     // The first window of a longer text is the text that fits.
-    let (short, long) =
-        (writer.score("abcdefghijkl").unwrap(), writer.score("abcdefghijklmn").unwrap());
+    let score = |text: &str| writer.score(text, LongText::Windows).unwrap();
+    let (short, long) = (score("abcdefghijkl"), score("abcdefghijklmn"));
     for (one, other) in short.token_logprobs.iter().zip(&long.token_logprobs) {
         match (one, other) {
             (Some(one), Some(other)) => assert!((one - other).abs() < 1e-5),

@@ -13,6 +13,7 @@ mod lessons;
 mod permute;
 mod pictures;
 mod points;
+mod prompts;
 mod readers;
 mod reading;
 mod recipes;

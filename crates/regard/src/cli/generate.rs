@@ -1,36 +1,53 @@
 //! `regard generate`: text generation with a causal language model.
 
 use super::inputs::{self, InputError, Unknown};
-use super::search::Search;
+use super::search::{LENGTH, PENALTIES, Search};
 use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::generate::{Generator, Parameters};
+use regard_tasks::decode::Options;
+use regard_tasks::generate::{Generation, Generator, Parameters, TokenName, Written};
 use regard_tasks::pipeline::Pipeline;
-use std::cell::Cell;
+use regard_tasks::say;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 const EXAMPLES: &str = "\
 Continues each PROMPT, or each line of standard input, and prints tokens as they are generated. With
-beam search, several results, --stop or --json, a text is printed when it is complete.
+beam search, several results or --json, a text is printed when it is complete.
 
 Examples:
   regard generate 'ROMEO:'                         # built-in model `shakespeare`
   regard generate 'ROMEO:' --max-new-tokens 200 --do-sample --temperature 0.8 --top-k 40 --seed 7
+  regard generate 'ROMEO:' --do-sample=false       # the most probable token at each step
+  regard generate 'ROMEO:' --do-sample --n 3       # three texts for one prompt
   regard generate 'ROMEO:' --num-beams 4 --no-repeat-ngram-size 3
+  regard generate 'ROMEO:' --stop JULIET --logit-bias 'z=-100' --json --logprobs 2
   regard generate 'Once upon a time' --model gpt2  # downloads GPT-2 from the Hub
   regard generate --stop $'\\n\\n' --json < prompts.txt  # your file
 
-When the context window is full, its first half is dropped and generation continues.
+Flags are named as in Hugging Face generate (presence and frequency penalty, stop and logit bias as
+in OpenAI's API). A flag that is not given keeps the model's setting in generation_config.json; a
+setting there that is not supported and would change the text is named in a note.
+
+A BOS token comes before the prompt where the model's tokenizer adds one, as Llama's does and
+GPT-2's does not; a prompt that begins with it gets no second one.
+
+A prompt longer than the model's context is an error, unless --truncate drops its first tokens. When
+the context is full while text is generated, its first half is dropped and generation continues.
 
 --json prints one object per prompt: generated_text (including the prompt), token_ids (without the
-prompt's), score; with --num-return-sequences also alternatives.
+prompt's), score, finish_reason (eos: the model's end token; stop: a stop string or token; length:
+the maximum length), prompt_tokens, completion_tokens (with the end token); with --logprobs also
+logprobs, with --num-return-sequences also alternatives.
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
 --json) is printed, and the exit code is 1.";
+
+const STOPPING: &str = "Stopping";
 
 /// Generate text from a prompt
 #[derive(Args)]
@@ -42,36 +59,80 @@ pub struct Flags {
     /// [default: `shakespeare`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Maximum number of new tokens [default: the model's]
+    /// Drop the first tokens of a prompt that is longer than the model's context
+    #[arg(long)]
+    truncate: bool,
+    /// With --json, print the log-probability of each token, and of the N most probable ones
     #[arg(long, value_name = "N")]
-    max_new_tokens: Option<usize>,
-    /// Stop before this text; can be repeated
-    #[arg(long, value_name = "TEXT")]
-    stop: Vec<String>,
+    logprobs: Option<usize>,
     #[command(flatten)]
     file: FileFlags,
     #[command(flatten)]
     hub: Hub,
+    /// Maximum number of new tokens [default: the model's]
+    #[arg(long, value_name = "N", help_heading = LENGTH)]
+    max_new_tokens: Option<usize>,
+    /// Minimum number of new tokens: nothing ends the text before
+    #[arg(long, value_name = "N", help_heading = LENGTH)]
+    min_new_tokens: Option<usize>,
+    /// Stop before this text; can be repeated
+    #[arg(long, value_name = "TEXT", help_heading = STOPPING)]
+    stop: Vec<String>,
+    /// Stop at this token, given by id or text; can be repeated
+    #[arg(long, value_name = "TOKEN", help_heading = STOPPING)]
+    stop_token: Vec<String>,
+    /// Keep the stop text that ended a text
+    #[arg(long, help_heading = STOPPING)]
+    include_stop: bool,
+    /// Add X to the logit of a token, given by id or text; can be repeated
+    #[arg(long, value_name = "TOKEN=X", value_parser = bias, help_heading = PENALTIES)]
+    logit_bias: Vec<(String, f32)>,
     #[command(flatten)]
     search: Search,
 }
 
+/// Parses `TOKEN=X`; the token may contain `=`.
+fn bias(text: &str) -> Result<(String, f32), String> {
+    let parts = text.rsplit_once('=').filter(|(token, _)| !token.is_empty());
+    let (token, number) = parts.ok_or("need TOKEN=X, such as 'the=-1.5' or 262=-1.5")?;
+    let number = number.parse().ok().filter(|x: &f32| x.is_finite());
+    let number = number.ok_or_else(|| format!("got {text:?}, need a number after the last ="))?;
+    Ok((token.to_string(), number))
+}
+
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let writer: Generator = models::open(flags.model.as_deref(), &flags.hub)?;
+    for (key, value) in &writer.generation_config().unsupported {
+        inputs::note_once(&format!(
+            "generation_config.json: {key} ({}) is not supported; without it the text may differ",
+            say::short(&value.to_string(), 40)
+        ));
+    }
     let mut search = flags.search.parameters(writer.defaults(), global.seed)?;
     search.max_new_tokens = flags.max_new_tokens;
-    let options = search.over(writer.defaults())?;
-    let mut parameters = Parameters { stop: flags.stop, first: 0, search };
-    let as_it_comes = !global.json
-        && parameters.stop.is_empty()
-        && options.num_beams == 1
-        && options.num_return_sequences == 1;
+    search.min_new_tokens = flags.min_new_tokens;
+    if flags.logprobs.is_some() && !global.json {
+        inputs::note("--logprobs has no effect without --json");
+    }
+    let mut parameters = Parameters {
+        stop: Some(flags.stop).filter(|stop| !stop.is_empty()),
+        include_stop_str_in_output: flags.include_stop,
+        stop_tokens: flags.stop_token.iter().map(|text| TokenName::from(&text[..])).collect(),
+        logit_bias: flags.logit_bias.into_iter().collect::<BTreeMap<_, _>>(),
+        truncate: flags.truncate,
+        logprobs: flags.logprobs,
+        search,
+        ..Parameters::default()
+    };
+    let options = parameters.options(&writer)?;
+    let as_it_comes = !global.json && options.num_beams == 1 && options.num_return_sequences == 1;
     let mut one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), InputError> {
-        if as_it_comes {
-            return stream(&writer, number, prompt, &options, out);
-        }
         parameters.first = number;
+        if as_it_comes {
+            return stream(&writer, &parameters, &options, prompt, out);
+        }
         let response = writer.run_one(prompt.to_string(), &parameters)?;
+        note_truncated(number, response.truncated_tokens);
         match global.json {
             true => write_json(out, &response)?,
             false => {
@@ -87,47 +148,48 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let source = TextSource::of(&flags.prompt, &flags.file, flags.model.as_deref());
     inputs::each(&source, global.json, out, &mut |prompt, out| {
         number += 1;
-        let unseen = writer.unseen(prompt)?;
-        if unseen > 0 {
-            inputs::note(&format!(
-                "text {number}: the prompt is longer than the model's context; its first {unseen} \
-                 tokens are ignored"
-            ));
-        }
         unknown.note(writer.tokenizer(), prompt);
         one(number - 1, prompt, out)
     })
 }
 
-/// Prints tokens as they are generated.
+/// Notes that a text lost its first tokens.
+pub fn note_truncated(number: u64, tokens: usize) {
+    if tokens > 0 {
+        inputs::note(&format!(
+            "text {}: it is longer than the model's context; its first {tokens} tokens are dropped",
+            number + 1
+        ));
+    }
+}
+
+/// Prints text as it is generated.
 fn stream(
     writer: &Generator,
-    number: u64,
+    parameters: &Parameters,
+    options: &Options,
     prompt: &str,
-    options: &regard_tasks::decode::Options,
     out: &mut dyn Write,
 ) -> Result<(), InputError> {
-    let mut text = writer.tokenizer().stream();
-    let shown = Cell::new(0);
-    let mut problem = None;
-    let mut show = |id: u32| {
-        // The prompt comes with the first token: settings that fail leave no half line.
-        let begin = if shown.replace(shown.get() + 1) == 0 { prompt } else { "" };
-        let step = |piece: Option<String>| -> Result<()> {
-            write!(out, "{begin}{}", piece.unwrap_or_default())?;
-            Ok(out.flush()?)
-        };
-        let done = text.push(id).map_err(anyhow::Error::from).and_then(step);
-        problem = problem.take().or(done.err());
+    let tokens = writer.prompt(prompt, parameters.prompts())?;
+    note_truncated(parameters.first, tokens.truncated());
+    let how = Generation {
+        number: parameters.first,
+        stop: parameters.stops(writer),
+        include_stop: parameters.include_stop_str_in_output,
+        ..Generation::new(options)
     };
-    let written = writer.generate(prompt, options, number, &[], &mut show)?;
-    // The last tokens were not fed back to the model, so the callback has not seen them.
-    let ids = written.first().map_or(&[][..], |written| &written.ids[..]);
-    ids.iter().skip(shown.get()).for_each(|id| show(*id));
+    // The prompt comes with the first text: settings that fail leave no half line.
+    let mut begin = prompt;
+    let mut problem = None;
+    let mut show = |written: Written| {
+        let shown = write!(out, "{}{}", std::mem::take(&mut begin), written.text);
+        problem = shown.and_then(|()| out.flush()).err();
+        problem.is_none()
+    };
+    writer.generate(&tokens, &how, &mut show)?;
     if let Some(problem) = problem {
         return Err(problem.into());
     }
-    let begin = if shown.get() == 0 { prompt } else { "" };
-    writeln!(out, "{begin}{}", text.finish()?.unwrap_or_default())?;
-    Ok(())
+    Ok(writeln!(out, "{begin}")?)
 }

@@ -1,5 +1,6 @@
 //! `regard score`: log-probability and perplexity of a text.
 
+use super::generate::note_truncated;
 use super::texts::{FileFlags, TextSource};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -14,7 +15,11 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Prints the natural-log probability of each token, and of the text with its perplexity. The first
-token has no probability unless the model has a beginning-of-sequence token.
+token has no probability, unless the tokenizer puts a BOS token before it (as Llama's does and
+GPT-2's does not); the BOS token itself is not counted.
+
+A text longer than the model's context is an error. --truncate drops its first tokens; --windows
+reads it in windows that overlap by half, so that each token has at least half a context before it.
 
 Examples:
   regard score 'to be or not to be'                # built-in model `shakespeare`
@@ -25,7 +30,7 @@ Examples:
 Standard input: for each line its log-probability, a tab, and its perplexity.
 
 --json prints one object per line: tokens, token_logprobs (null for a token without one), logprob,
-perplexity.
+perplexity; with --truncate also truncated_tokens, if there are any.
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
 --json) is printed, and the exit code is 1.";
@@ -40,6 +45,12 @@ pub struct Flags {
     /// [default: `shakespeare`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Drop the first tokens of a text that is longer than the model's context
+    #[arg(long, conflicts_with = "windows")]
+    truncate: bool,
+    /// Read a text that is longer than the model's context in overlapping windows
+    #[arg(long)]
+    windows: bool,
     #[command(flatten)]
     file: FileFlags,
     #[command(flatten)]
@@ -50,9 +61,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let scorer: Scorer = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut unknown = inputs::Unknown::default();
     let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
+    let parameters = Parameters { truncate: flags.truncate, windows: flags.windows };
+    let mut number = 0;
     inputs::each(&source, global.json, out, &mut |text, out| {
+        number += 1;
         unknown.note(scorer.0.tokenizer(), text);
-        let response = scorer.run_one(text.to_string(), &Parameters::default())?;
+        let response = scorer.run_one(text.to_string(), &parameters)?;
+        note_truncated(number - 1, response.truncated_tokens);
         // Its perplexity is 1, which looks like a perfect prediction.
         if response.token_logprobs.iter().flatten().count() == 0 {
             inputs::note(&format!(
@@ -64,7 +79,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         if global.json {
             return Ok(write_json(out, &response)?);
         }
-        let Response { tokens, token_logprobs, logprob, perplexity } = response;
+        let Response { tokens, token_logprobs, logprob, perplexity, .. } = response;
         if flags.text.is_empty() {
             return Ok(writeln!(out, "{logprob:.4}\t{perplexity:.3}")?);
         }

@@ -11,6 +11,7 @@ mod data;
 mod details;
 mod eval_tables;
 mod evaluate;
+mod generate;
 mod graphs;
 mod help;
 mod hints;

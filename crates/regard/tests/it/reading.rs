@@ -230,7 +230,7 @@ fn a_text_goes_on() {
 #[test]
 fn a_text_has_a_probability() {
     let model = writer("score");
-    let said = json(&["score", "the lazy dog", "--model", &model, "--json"]);
+    let said = json(&["score", "the lazy dog", "--model", &model, "--windows", "--json"]);
     let each = said["token_logprobs"].as_array().unwrap();
     assert_eq!((each.len(), said["tokens"].as_array().unwrap().len()), (12, 12));
     assert!(each[0].is_null() && each[1..].iter().all(|x| x.as_f64().unwrap() < 0.0));

@@ -323,7 +323,7 @@ fn what_cannot_be_is_an_error_that_says_what_can() {
     fail(&["--num-beams", "0"], &["num_beams", "1 to 1024"]);
     fail(&["--num-return-sequences", "3"], &["num_return_sequences", "at most num_beams"]);
     fail(&["--early-stopping", "maybe"], &["early", "never"]);
-    fail(&["--temperature", "0"], &["temperature", "above 0"]);
+    fail(&["--temperature", "-0.5"], &["temperature", "above 0"]);
     fail(&["--max-length", "1"], &["max_length"]);
     fail(&["--align", "sideways"], &["hard, soft, pharaoh"]);
     fails(&["translate", "--model", "no-such-model", "x"], &["no-such-model"]);

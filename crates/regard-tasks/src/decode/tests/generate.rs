@@ -1,7 +1,8 @@
 //! Compares with `generate` of Hugging Face transformers, recorded by `fixtures/make/decode.py`.
 
 use super::model::{Model, log_softmax, mix};
-use crate::decode::row::Choice;
+use crate::decode::constrain::{RowText, Rules};
+use crate::decode::row::{Choice, Row, Value};
 use crate::decode::sample::warp;
 use crate::decode::{DecodeInput, Ids, Options, decode};
 use serde_json::Value as Json;
@@ -51,7 +52,7 @@ fn check(file: &Json, case: &Json, split: bool) {
     let sentences: Vec<DecodeInput> = prompts.iter().enumerate().map(sentence).collect();
     let logits = formula(vocabulary, eos);
     let mut model = Model::new(vocabulary, &sentences, &logits);
-    let ids = Ids { bos: 0, eos: Some(eos), pad: None };
+    let ids = Ids { bos: 0, eos: vec![eos], pad: None };
     let results = decode(&mut model, &sentences, &options, &ids).unwrap();
     for (place, (got, want)) in results.iter().zip(case["results"].as_array().unwrap()).enumerate()
     {
@@ -105,6 +106,54 @@ fn what_may_be_drawn_equals_generate() {
         for (choice, got) in choices.iter().zip(log_softmax(&values)) {
             let want = want[&choice.token.to_string()].as_f64().unwrap();
             assert!((got.exp() - want).abs() < 1e-6, "{case}: {} for {want}", got.exp());
+        }
+    }
+}
+
+/// The options of a case of `processors.json`, and the end tokens.
+fn processing(case: &Json, eos: u32) -> (Options, Vec<u32>) {
+    let mut given = case["options"].as_object().unwrap().clone();
+    let eos = given.remove("eos_token_id").map_or(vec![eos], |all| tokens(&all));
+    let bias = given.remove("logit_bias").unwrap_or_default();
+    let bias = bias.as_object().into_iter().flatten();
+    let pair =
+        |(token, bias): (&String, &Json)| (token.parse().unwrap(), bias.as_f64().unwrap() as f32);
+    let base = Options { top_k: 0, do_sample: true, ..Options::default() };
+    let mut all = serde_json::to_value(&base).unwrap();
+    all.as_object_mut().unwrap().extend(given);
+    let options: Options = serde_json::from_value(all).unwrap();
+    (Options { logit_bias: bias.map(pair).collect(), ..options }, eos)
+}
+
+#[test]
+fn processors_equal_those_of_generate() {
+    let file = read("processors");
+    let eos = file["eos"].as_u64().unwrap() as u32;
+    let cases = file["cases"].as_array().unwrap();
+    assert!(cases.len() > 150);
+    for case in cases {
+        let (options, eos) = processing(case, eos);
+        let text = &file["texts"][case["text"].as_u64().unwrap() as usize];
+        let prompt = tokens(&text["prompt"]);
+        let all = [&prompt[..], &tokens(&text["generated"])].concat();
+        let logits = file["rows"][case["row"].as_u64().unwrap() as usize].as_array().unwrap();
+        let mut logits: Vec<f32> = logits.iter().map(|x| x.as_f64().unwrap() as f32).collect();
+        let rules = Rules::new(&options, &Ids { bos: 0, eos, pad: None });
+        let text = RowText { tokens: &all, length: all.len(), start: prompt.len() };
+        let mut row = Row::default();
+        row.constrain(&mut logits, &rules, text);
+        row.rank(&logits, logits.len(), Value::Logit, &rules);
+        warp(&mut row.choices, &options, 1);
+        let want = case["scores"].as_object().unwrap();
+        let mut got: Vec<u32> = row.choices.iter().map(|choice| choice.token).collect();
+        let mut wanted: Vec<u32> = want.keys().map(|token| token.parse().unwrap()).collect();
+        got.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(got, wanted, "{}", case["options"]);
+        for choice in &row.choices {
+            let want = want[&choice.token.to_string()].as_f64().unwrap();
+            let error = (f64::from(choice.value) - want).abs();
+            assert!(error < 1e-5, "{}: {} for {want}", case["options"], choice.value);
         }
     }
 }

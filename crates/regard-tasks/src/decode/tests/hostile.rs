@@ -113,7 +113,7 @@ fn nothing_to_decode_gives_nothing() {
 
 #[test]
 fn without_an_end_only_the_length_stops() {
-    let ids = crate::decode::Ids { eos: None, ..IDS };
+    let ids = crate::decode::Ids { eos: vec![], ..IDS.clone() };
     for options in kinds().into_iter().filter(|options| options.no_repeat_ngram_size == 0) {
         let all = sentences(2);
         let formula = super::model::hashed(V);
@@ -126,7 +126,7 @@ fn without_an_end_only_the_length_stops() {
 
 #[test]
 fn padding_is_never_written() {
-    let ids = crate::decode::Ids { pad: Some(4), ..IDS };
+    let ids = crate::decode::Ids { pad: Some(4), ..IDS.clone() };
     let all = sentences(2);
     let likes_padding = |_: usize, _: &[u32]| (0..V).map(|t| f32::from(t == 4) * 9.0).collect();
     for options in kinds() {

@@ -1,8 +1,10 @@
 //! Models for tests: formulas of all tokens fed so far.
 
+use std::sync::LazyLock;
+
 use crate::decode::{DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, decode};
 
-pub const IDS: Ids = Ids { bos: 0, eos: Some(1), pad: None };
+pub static IDS: LazyLock<Ids> = LazyLock::new(|| Ids { bos: 0, eos: vec![1], pad: None });
 
 /// Logits (or attention) after a text, for a sentence.
 pub type Formula = dyn Fn(usize, &[u32]) -> Vec<f32>;

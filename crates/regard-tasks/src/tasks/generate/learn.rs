@@ -1,9 +1,9 @@
 //! Training objective of causal language models.
 
-use super::{Generator, Recipe};
+use super::{Generation, Generator, PromptOptions, Recipe};
 use crate::data::running::tokens;
 use crate::data::{Lengths, TextCorpus};
-use crate::decode::generation;
+use crate::decode::{GenerationConfig, generation};
 use crate::evaluation::{self, Metric};
 use crate::generate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
@@ -156,9 +156,12 @@ impl Objective for Language {
         let measures = evaluation::measures(&marks);
         let mut options = self.recipe.decode.clone();
         options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
-        let writer = Generator::new(model, self.lexicon.tokenizer.clone(), options.clone())?;
+        let defaults = GenerationConfig { options: options.clone(), ..Default::default() };
+        let writer = Generator::new(model, self.lexicon.tokenizer.clone(), defaults)?;
         // The sample is for display only; a failure must not stop the run.
-        let written = writer.generate("", &options, 0, &[], &mut |_| {}).unwrap_or_default();
+        let prompt = writer.prompt("", PromptOptions::default());
+        let sample = |prompt| writer.generate(&prompt, &Generation::new(&options), &mut |_| true);
+        let written = prompt.and_then(sample).unwrap_or_default();
         let sample = written.first().map(|text| text.text.replace('\n', " / "));
         Ok(Evaluation::new(measures, loss, Direction::Lower).with_sample(sample))
     }

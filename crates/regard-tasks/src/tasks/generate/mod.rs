@@ -6,10 +6,16 @@ mod learn;
 mod pipeline;
 mod recipe;
 mod rows;
+mod score;
+mod tokens_by_name;
 mod writer;
+mod writing;
 
 pub use learn::Language;
-pub use pipeline::{Parameters, Response};
+pub use pipeline::{Parameters, Response, TokenLogprob, TopLogprob};
 pub(crate) use recipe::WIKITEXT_RAW;
 pub use recipe::{Data, GeneratorVocabulary, Recipe};
-pub use writer::{Generated, Generator, Scored};
+pub use score::{LongText, Scored};
+pub use tokens_by_name::TokenName;
+pub use writer::{Generator, Prompt, PromptOptions};
+pub use writing::{Generated, Generation, Watch, Written};

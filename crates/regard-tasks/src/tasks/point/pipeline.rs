@@ -60,7 +60,13 @@ impl Pipeline for Pointer {
 
     fn run(&self, inputs: &[Inputs], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         // The number of points fixes the length of the answer, and there is one answer.
-        let length = ["num_return_sequences", "max_length", "max_new_tokens", "min_length"];
+        let length = [
+            "num_return_sequences",
+            "max_length",
+            "max_new_tokens",
+            "min_length",
+            "min_new_tokens",
+        ];
         parameters.search.refuse(&length)?;
         let options = parameters.search.over(self.defaults())?;
         let one = |Inputs { points }: &Inputs| {

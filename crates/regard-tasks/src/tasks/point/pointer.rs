@@ -96,7 +96,7 @@ impl Pointer {
             max_len_b: 0,
             ..options.clone()
         };
-        let ids = Ids { bos: MARKER, eos: Some(MARKER), pad: None };
+        let ids = Ids { bos: MARKER, eos: vec![MARKER], pad: None };
         let mut stepping = Stepping(self.net.walk(&points));
         let found = decode(&mut stepping, &sentences, &options, &ids)?;
         let one = |(set, found): (&&[f64], Vec<crate::decode::Hypothesis>)| {

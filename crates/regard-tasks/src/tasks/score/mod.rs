@@ -1,28 +1,52 @@
 //! Scoring: the log-probability of each token of a text under a language model.
 
-use crate::generate::{Generator, Scored};
+use crate::generate::{Generator, LongText, Scored};
 use crate::pipeline::Pipeline;
-use regard_models::{ModelFiles, Result};
+use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters of a scoring request: there are none.
+/// Parameters of a scoring request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Parameters {}
+pub struct Parameters {
+    /// Whether a text longer than the model's context loses its first tokens, instead of being an
+    /// error.
+    pub truncate: bool,
+    /// Whether a text longer than the model's context is read in windows that overlap by half.
+    pub windows: bool,
+}
+
+impl Parameters {
+    fn long(&self) -> Result<LongText> {
+        match (self.truncate, self.windows) {
+            (true, true) => Err(Error::invalid("truncate and windows: need only one of them")),
+            (true, false) => Ok(LongText::Truncate),
+            (false, true) => Ok(LongText::Windows),
+            (false, false) => Ok(LongText::Refuse),
+        }
+    }
+}
 
 /// Log-probability of a text under the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
     /// Tokens of the text, as spelled in the vocabulary.
     pub tokens: Vec<String>,
-    /// Natural logarithm of each token's probability given the tokens before it; null for the first
-    /// token, which has no context.
+    /// Natural logarithm of each token's probability given the tokens before it; null for a first
+    /// token without a BOS token before it, which has no context.
     pub token_logprobs: Vec<Option<f64>>,
     /// Sum of `token_logprobs`.
     pub logprob: f64,
     /// Perplexity per token: `exp(-logprob / N)` over the N tokens that have a log-probability.
     pub perplexity: f64,
+    /// Number of tokens that were cut off at the start of the text; only present if there are any.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub truncated_tokens: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl From<Scored> for Response {
@@ -30,8 +54,8 @@ impl From<Scored> for Response {
         let logprob = scored.logprob();
         let count = scored.token_logprobs.iter().flatten().count();
         let perplexity = (-logprob / count.max(1) as f64).exp();
-        let Scored { tokens, token_logprobs } = scored;
-        Response { tokens, token_logprobs, logprob, perplexity }
+        let Scored { tokens, token_logprobs, truncated } = scored;
+        Response { tokens, token_logprobs, logprob, perplexity, truncated_tokens: truncated }
     }
 }
 
@@ -49,7 +73,8 @@ impl Pipeline for Scorer {
         Ok(Scorer(Generator::load(files)?))
     }
 
-    fn run(&self, inputs: &[String], _: &Parameters) -> Result<Vec<Result<Response>>> {
-        Ok(inputs.iter().map(|text| Ok(self.0.score(text)?.into())).collect())
+    fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
+        let long = parameters.long()?;
+        Ok(inputs.iter().map(|text| Ok(self.0.score(text, long)?.into())).collect())
     }
 }

@@ -70,7 +70,7 @@ impl Summarizer {
         }
         let ids = Ids {
             bos: shape.decoder_start_token_id,
-            eos: Some(shape.eos_token_id),
+            eos: vec![shape.eos_token_id],
             pad: Some(shape.pad_token_id),
         };
         Ok(Summarizer { model, words, ids, defaults })

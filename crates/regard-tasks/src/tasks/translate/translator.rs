@@ -30,7 +30,8 @@ impl Translator {
             Some(id) => id,
             None => special.need_bos()?,
         };
-        let ids = Ids { bos, eos: id("eos_token_id").or(special.eos), pad: id("pad_token_id") };
+        let eos = id("eos_token_id").or(special.eos).into_iter().collect();
+        let ids = Ids { bos, eos, pad: id("pad_token_id") };
         let known = (config["vocab_size"].as_u64(), config["decoder_vocab_size"].as_u64());
         let (source, target) = (tokens.source.size() as u64, tokens.target.size() as u64);
         let reads = known.0.unwrap_or(source);

@@ -1,0 +1,94 @@
+//! Log-probabilities of the tokens of a text.
+
+use super::Generator;
+use super::writer::too_long;
+use crate::logits::not_finite;
+use burn::tensor::activation;
+use regard_attention::Mode;
+use regard_attention::backend::numbers;
+use regard_models::Result;
+use regard_models::text::Texts;
+
+/// Log-probabilities of the tokens of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scored {
+    /// Tokens of the text, as spelled in the vocabulary.
+    pub tokens: Vec<String>,
+    /// Natural logarithm of each token's probability given the tokens before it; `None` for a
+    /// first token without a BOS token before it, which has no context.
+    pub token_logprobs: Vec<Option<f64>>,
+    /// Number of tokens at the start of the text that were cut off.
+    pub truncated: usize,
+}
+
+/// What to do with a text longer than the model's context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LongText {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// Its first tokens are cut off.
+    Truncate,
+    /// It is read in windows that overlap by half, so that every token has at least half a window
+    /// of context.
+    Windows,
+}
+
+impl Scored {
+    /// Returns the log-probability of the whole text.
+    pub fn logprob(&self) -> f64 {
+        self.token_logprobs.iter().flatten().sum()
+    }
+}
+
+impl Generator {
+    /// Computes log-probabilities of a text's tokens. A BOS token stands before them where the
+    /// tokenizer adds one.
+    ///
+    /// # Errors
+    /// If the text is longer than the model's context, and `long` refuses that.
+    pub fn score(&self, text: &str, long: LongText) -> Result<Scored> {
+        let bos = self.tokenizer().configured_bos().or(self.bos());
+        let mut ids = self.tokenizer().encode_prompt(text, bos)?;
+        let added = ids.len() - self.tokenizer().encode(text)?.ids.len();
+        let wide = self.context();
+        let mut truncated = 0;
+        if ids.len() > wide {
+            match long {
+                LongText::Refuse => return Err(too_long("text", ids.len(), wide, true)),
+                LongText::Truncate => truncated = self.cut(&mut ids, added),
+                LongText::Windows => {}
+            }
+        }
+        let name = |id: &u32| self.tokenizer().token(*id).unwrap_or_default();
+        let tokens: Vec<String> = ids[added..].iter().map(name).collect();
+        let mut logprobs: Vec<Option<f64>> = vec![None; ids.len()];
+        let mut known = 1;
+        while known < ids.len() {
+            let from = if known == 1 { 0 } else { known - (wide / 2).max(1) };
+            let to = ids.len().min(from.saturating_add(wide));
+            // The prediction after the last token is not needed.
+            let piece = &ids[from..to.max(from + 1)];
+            let at: Vec<usize> = (known - 1 - from..piece.len()).collect();
+            let mut texts = Texts::new();
+            texts.push(piece);
+            let said = self.model.forward(&texts, Some(&at), Mode::Eval);
+            let logits = said.logits.expect("a language-model head");
+            let mut all = vec![];
+            numbers(activation::log_softmax(logits, 1), &mut all);
+            // A log-probability may be -inf, but not NaN.
+            if let Some(bad) = all.iter().find(|x| x.is_nan()) {
+                return Err(not_finite(*bad));
+            }
+            let words = all.len() / at.len().max(1);
+            for (row, place) in at.iter().enumerate() {
+                if let Some(next) = ids.get(from + place + 1) {
+                    logprobs[from + place + 1] = Some(f64::from(all[row * words + *next as usize]));
+                }
+            }
+            known = to + 1;
+        }
+        let token_logprobs = logprobs.split_off(added);
+        Ok(Scored { tokens, token_logprobs, truncated })
+    }
+}
