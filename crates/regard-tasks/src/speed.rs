@@ -50,6 +50,11 @@ impl TextBenchmark {
         self.model().parameters()
     }
 
+    /// Returns the size of the weights in bytes, in the types in which they are kept.
+    pub fn bytes(&self) -> usize {
+        self.model().weights().values().map(|array| array.size()).sum()
+    }
+
     /// Draws texts of random tokens with these lengths, in tokens.
     pub fn texts(&self, lengths: &[usize]) -> Result<Texts> {
         let longest = lengths.iter().copied().max().unwrap_or(0);

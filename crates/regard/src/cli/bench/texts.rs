@@ -86,7 +86,7 @@ struct WritingFindings {
     /// Median milliseconds per generated token, for all rows together.
     ms: f64,
     fastest_ms: f64,
-    /// Bytes of the weights, all of which are read for every token.
+    /// Bytes of the weights in the types in which they are kept; all are read for every token.
     bytes: usize,
     /// Median milliseconds to read that many bytes from memory.
     read_ms: f64,
@@ -122,8 +122,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let texts = speed.texts(&lengths)?;
     let (mut times, mut steps, mut reads) = (vec![], vec![], vec![]);
-    let bytes = 4 * speed.parameters();
-    let memory = vec![1f32; if flags.mode == Mode::Generate { speed.parameters() } else { 0 }];
+    let bytes = speed.bytes();
+    let memory = vec![1f32; if flags.mode == Mode::Generate { bytes / 4 } else { 0 }];
     // The first round warms up.
     for round in 0..=flags.rounds.max(1) {
         let time = match flags.mode {
