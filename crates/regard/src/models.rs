@@ -74,6 +74,7 @@ pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
         let of = (config["bits"].as_u64(), config["group_size"].is_u64());
         // 4 bits always have groups, and the first files did not say so.
         let is = |bits: &Bits| match bits {
+            Bits::Bf16 => of.0 == Some(16),
             Bits::Int8 => of == (Some(8), false),
             Bits::Int8Groups => of == (Some(8), true),
             Bits::Int4 => of.0 == Some(4),

@@ -1,7 +1,7 @@
-//! Quantised matrices: `y = f(x·W + b)` with weights of 8 or 4 bits, and embedding lookup.
+//! Quantised matrices: `y = f(x·W + b)` with weights of 16, 8 or 4 bits, and embedding lookup.
 //!
-//! Activations are quantised to 8 bits with a scale for each row ([`regard_kernels::quant`]). A
-//! quantised matrix receives no gradient.
+//! Activations are quantised to 8 bits with a scale for each row, or rounded to `bfloat16` for
+//! weights of 16 bits ([`regard_kernels::quant`]). A quantised matrix receives no gradient.
 
 use super::Activation;
 use crate::backend::{self, Buffer, Dense, Rows, ok, on_cpu};
@@ -151,7 +151,7 @@ pub(crate) fn quantized_rows(
 ) {
     assert!(weight.turned, "quantized_rows: needs scales for each output");
     let (n, [_, o]) = (rows.shape()[0], weight.dims());
-    let x = ok(Activations::new(rows));
+    let x = ok(Activations::of(weight.bits(), rows));
     ok(product(&x, &weight.matrix, ok(MatrixMut::new(y, n, o)), rest));
 }
 

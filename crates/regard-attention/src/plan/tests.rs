@@ -42,6 +42,7 @@ fn weights([i, o]: [usize; 2]) -> Vec<(&'static str, Weight)> {
         ("f32", plain.into()),
         ("bf16", Weight::stored(stored)),
         ("int8", Weight::quantized(quantized(Bits::Int8).transpose())),
+        ("bf16", Weight::quantized(quantized(Bits::Bf16).transpose())),
         ("int8-groups", Weight::quantized(quantized(Bits::Int8Groups).transpose())),
         ("int4", Weight::quantized(quantized(Bits::Int4).transpose())),
         (

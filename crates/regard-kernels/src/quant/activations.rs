@@ -1,20 +1,23 @@
-//! Activations of 8 bits, quantised at run time.
+//! Activations of 8 bits, quantised at run time, or of 16, rounded.
 
-use super::{GROUP, MOST_INPUTS};
+use super::{Bits, GROUP, MOST_INPUTS, bf16};
 use crate::gemm::Matrix;
 use crate::ops::lanes;
 use crate::pool::{Parts, parallel_ranges};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
+use crate::storage::Bf16;
 use crate::view::{Error, bail};
 
 /// Rows of activations in 8 bits, each with its scale: `x ≈ scale · x̂`, `|x̂| ≤ 127`.
 ///
 /// A row with NaN or infinity has the scale NaN and zeros as values, so that products with it are
-/// NaN, and no other row is affected.
+/// NaN, and no other row is affected. For weights of 16 bits, values are `bfloat16` and the scale is 1.
 pub struct Activations {
     rows: usize,
     inputs: usize,
+    /// Whether values are `bfloat16`.
+    bf16: bool,
     /// Bytes of a row: the inputs, padded with zeros to whole groups.
     stride: usize,
     /// Memory of bytes.
@@ -29,22 +32,67 @@ pub struct Activations {
 const PIECE: usize = 16 * 1024;
 
 impl Activations {
-    /// Quantises the rows of `x`.
+    /// Quantises the rows of `x` to what products with weights of `bits` need.
     ///
     /// # Errors
     /// If rows are not contiguous or have too many inputs.
-    pub fn new(x: Matrix) -> Result<Activations, Error> {
-        let [rows, inputs] = x.shape();
+    pub fn of(bits: Bits, x: Matrix) -> Result<Activations, Error> {
+        if bits == Bits::Bf16 { Activations::rounded(x) } else { Activations::new(x) }
+    }
+
+    fn check(x: &Matrix) -> Result<(), Error> {
+        let [_, inputs] = x.shape();
         if inputs == 0 || inputs > MOST_INPUTS {
             bail!("a quantised product has 1 to {MOST_INPUTS} inputs; got {inputs}");
         }
         if x.col != 1 && inputs > 1 {
             bail!("a quantised product needs contiguous rows");
         }
+        Ok(())
+    }
+
+    /// Rounds the rows of `x` to 16 bits.
+    fn rounded(x: Matrix) -> Result<Activations, Error> {
+        Activations::check(&x)?;
+        let [rows, inputs] = x.shape();
+        let stride = inputs.next_multiple_of(2) * 2;
+        let mut new = Activations {
+            rows,
+            inputs,
+            bf16: true,
+            stride,
+            values: Scratch::new(rows * stride / 4),
+            scales: Scratch::new(rows),
+            sums: Scratch::new(0),
+        };
+        new.scales.fill(1.0);
+        let values = Parts::new(&mut new.values);
+        parallel_ranges(rows, (PIECE / stride).max(1), &|from, to| {
+            for r in from..to {
+                // SAFETY: each row is one task's; rows of `x` are contiguous.
+                dispatch(unsafe {
+                    Rounded {
+                        x: std::slice::from_raw_parts(x.at(r, 0), inputs),
+                        values: values.part(r * stride / 4, stride / 4),
+                    }
+                });
+            }
+        });
+        Ok(new)
+    }
+
+    /// Quantises the rows of `x` to 8 bits.
+    ///
+    /// # Errors
+    /// If rows are not contiguous or have too many inputs.
+    pub fn new(x: Matrix) -> Result<Activations, Error> {
+        Activations::check(&x)?;
+        let [rows, inputs] = x.shape();
         let stride = inputs.next_multiple_of(GROUP);
         let mut new = Activations {
             rows,
             inputs,
+            bf16: false,
             stride,
             values: Scratch::new(rows * stride / 4),
             scales: Scratch::new(rows),
@@ -75,9 +123,27 @@ impl Activations {
         [self.rows, self.inputs]
     }
 
-    /// Returns the values of a row.
+    /// Whether values have 16 bits instead of 8.
+    pub fn is_bf16(&self) -> bool {
+        self.bf16
+    }
+
+    /// Returns the values of 16 bits of a row.
+    ///
+    /// # Panics
+    /// If they have 8 bits.
+    pub fn halves(&self, row: usize) -> &[Bf16] {
+        assert!(row < self.rows && self.bf16);
+        // SAFETY: the row has as many, aligned to four bytes; any bits are a `Bf16`.
+        unsafe { std::slice::from_raw_parts(self.start(row).cast(), self.inputs) }
+    }
+
+    /// Returns the values of 8 bits of a row.
+    ///
+    /// # Panics
+    /// If they have 16 bits.
     pub fn values(&self, row: usize) -> &[i8] {
-        assert!(row < self.rows);
+        assert!(row < self.rows && !self.bf16);
         // SAFETY: the row has as many bytes; any byte is an `i8`.
         unsafe { std::slice::from_raw_parts(self.start(row).cast(), self.inputs) }
     }
@@ -104,6 +170,29 @@ impl Activations {
     pub(super) fn sum(&self, row: usize) -> i32 {
         let groups = self.stride / GROUP;
         self.sums[row * groups..(row + 1) * groups].iter().map(|x| x.to_bits() as i32).sum()
+    }
+}
+
+/// Rounds a row to 16 bits.
+struct Rounded<'a> {
+    x: &'a [f32],
+    values: &'a mut [f32],
+}
+
+impl Kernel for Rounded<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let (pairs, rest) = self.x.as_chunks::<2>();
+        let pack = |low: f32, high: f32| {
+            f32::from_bits(u32::from(bf16::round(low).0) | u32::from(bf16::round(high).0) << 16)
+        };
+        for (to, [low, high]) in self.values.iter_mut().zip(pairs) {
+            *to = pack(*low, *high);
+        }
+        if let [last] = rest {
+            self.values[pairs.len()] = pack(*last, 0.0);
+        }
     }
 }
 

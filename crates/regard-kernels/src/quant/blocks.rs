@@ -23,7 +23,7 @@ impl Bits {
     /// belong to whole outputs.
     pub fn block_bytes(self) -> Option<usize> {
         match self {
-            Bits::Int8 => None,
+            Bits::Bf16 | Bits::Int8 => None,
             Bits::Int8Groups => Some(SCALE + GROUP),
             Bits::Int4 => Some(SCALE + GROUP / 2),
         }

@@ -5,7 +5,8 @@
 //! y[r, o] = s_x[r] · Σ_g s_w[o, g] · Σ_{k ∈ g} x̂[r, k]·ŵ[o, k]   a scale for each 32 inputs
 //! ```
 //!
-//! Weights of 8 bits have the one or the other, weights of 4 bits a scale for each 32 inputs. The
+//! Weights of 16 bits are `bfloat16` and need no scale; activations are rounded to it too, so that
+//! each product is exact and sums are rounded in a fixed order. Weights of 8 bits have the one or the other, weights of 4 bits a scale for each 32 inputs. The
 //! two with groups hold what GGUF's Q8_0 and Q4_0 hold ([`QuantizedMatrix::from_blocks`]).
 //!
 //! Activations are quantised to 8 bits at run time, with one scale `s_x` for each row. Sums of
@@ -19,6 +20,7 @@
 //! `k + 16` of a group of 32.
 
 mod activations;
+mod bf16;
 mod blocks;
 mod int4;
 mod int8;
@@ -32,7 +34,7 @@ pub use product::{product, product_on};
 
 use crate::memory::filled;
 use crate::pool::{Parts, parallel_ranges};
-use crate::storage::F16;
+use crate::storage::{Bf16, F16};
 use crate::view::{Error, bail};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -51,6 +53,8 @@ const ROWS_PIECE: usize = 16 * 1024;
 /// Number of bits of a quantised weight, and what shares a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bits {
+    /// 16 bits, `bfloat16`, for the activations too.
+    Bf16,
     /// 8 bits, symmetric, a single-precision scale for each output.
     Int8,
     /// 8 bits, a half-precision scale for each 32 inputs of each output.
@@ -61,11 +65,12 @@ pub enum Bits {
 
 impl Bits {
     /// All of them.
-    pub const ALL: [Bits; 3] = [Bits::Int8, Bits::Int8Groups, Bits::Int4];
+    pub const ALL: [Bits; 4] = [Bits::Bf16, Bits::Int8, Bits::Int8Groups, Bits::Int4];
 
-    /// Returns the name: `int8`, `int8-groups` or `int4`.
+    /// Returns the name: `bf16`, `int8`, `int8-groups` or `int4`.
     pub fn name(self) -> &'static str {
         match self {
+            Bits::Bf16 => "bf16",
             Bits::Int8 => "int8",
             Bits::Int8Groups => "int8-groups",
             Bits::Int4 => "int4",
@@ -75,6 +80,7 @@ impl Bits {
     /// Returns the number of bits of a weight.
     pub fn bits(self) -> u8 {
         match self {
+            Bits::Bf16 => 16,
             Bits::Int8 | Bits::Int8Groups => 8,
             Bits::Int4 => 4,
         }
@@ -83,7 +89,7 @@ impl Bits {
     /// Returns the number of inputs that share a scale; `None` if all of an output do.
     pub fn group(self) -> Option<usize> {
         match self {
-            Bits::Int8 => None,
+            Bits::Bf16 | Bits::Int8 => None,
             Bits::Int8Groups | Bits::Int4 => Some(GROUP),
         }
     }
@@ -91,6 +97,7 @@ impl Bits {
     /// Inputs that are stored together; others are padded with zeros.
     fn unit(self) -> usize {
         match self {
+            Bits::Bf16 => 2,
             Bits::Int8 => 4,
             Bits::Int8Groups | Bits::Int4 => GROUP,
         }
@@ -100,6 +107,7 @@ impl Bits {
     fn lines(self, inputs: usize) -> usize {
         let padded = inputs.next_multiple_of(self.unit());
         match self {
+            Bits::Bf16 => padded / 2,
             Bits::Int8 | Bits::Int8Groups => padded / 4,
             Bits::Int4 => padded / 8,
         }
@@ -113,6 +121,7 @@ impl Bits {
     /// The largest weight that can be quantised: scales in half precision are at most 65,504.
     fn largest(self) -> f32 {
         match self {
+            Bits::Bf16 => bf16::LARGEST,
             Bits::Int8 => f32::MAX,
             Bits::Int8Groups => 127.0 * 65_504.0,
             Bits::Int4 => 8.0 * 65_504.0,
@@ -184,11 +193,12 @@ impl QuantizedMatrix {
         }
         let (panels, groups) = (outputs.div_ceil(PANEL), bits.groups(inputs));
         let zero = match bits {
+            Bits::Bf16 => 0,
             Bits::Int8 | Bits::Int8Groups => 128,
             Bits::Int4 => 0x88,
         };
         let values = filled(Line([zero; 64]), &[panels, bits.lines(inputs)]);
-        let scales = filled(0.0, &[if groups == 0 { panels * PANEL } else { 0 }]);
+        let scales = filled(0.0, &[if bits == Bits::Int8 { panels * PANEL } else { 0 }]);
         let group_scales = filled(F16::default(), &[panels, PANEL, groups]);
         Ok(QuantizedMatrix { bits, outputs, inputs, values, scales, group_scales })
     }
@@ -261,6 +271,14 @@ impl QuantizedMatrix {
         assert!(output < self.outputs && to.len() == self.inputs, "row {output} of {self:?}");
         let (lines, row) = (self.lines_of(output), output % PANEL);
         match self.bits {
+            Bits::Bf16 => {
+                for (line, to) in lines.iter().zip(to.chunks_mut(2)) {
+                    let pairs: &[[u8; 2]] = line.0[row * 4..row * 4 + 4].as_chunks().0;
+                    for (x, pair) in to.iter_mut().zip(pairs) {
+                        *x = Bf16(u16::from_le_bytes(*pair)).single();
+                    }
+                }
+            }
             Bits::Int8 => {
                 let scale = self.scales[output];
                 for (line, to) in lines.iter().zip(to.chunks_mut(4)) {
@@ -327,6 +345,13 @@ impl PanelMut<'_> {
     /// Quantises a row.
     fn quantize(&mut self, row: usize, floats: &[f32]) {
         match self.bits {
+            Bits::Bf16 => {
+                for (k, x) in floats.iter().enumerate() {
+                    let at = row * 4 + k % 2 * 2;
+                    let bytes = bf16::round(*x).0.to_le_bytes();
+                    self.values[k / 2].0[at..at + 2].copy_from_slice(&bytes);
+                }
+            }
             Bits::Int8 => {
                 let (values, scale) = int8::quantize(floats);
                 self.set_bytes(row, 0, &values);

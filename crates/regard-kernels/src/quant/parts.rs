@@ -225,7 +225,7 @@ impl QuantizedMatrix {
     }
 
     fn all_bytes(&self) -> Option<Vec<i8>> {
-        if self.bits == Bits::Int4 {
+        if self.bits.bits() != 8 {
             return None;
         }
         let mut values = vec![0; self.outputs * self.inputs];

@@ -1,7 +1,7 @@
 //! Products with quantised matrices.
 
 use super::activations::Activations;
-use super::{Bits, PANEL, QuantizedMatrix, int4, int8, int8_groups};
+use super::{Bits, PANEL, QuantizedMatrix, bf16, int4, int8, int8_groups};
 use crate::gemm::{Epilogue, MatrixMut};
 use crate::pool::{parallel, threads};
 use crate::simd::{IntIsa, IntKernel, IntSimd, Simd, int_dispatch_on, int_isa};
@@ -42,6 +42,10 @@ pub fn product_on(
     let ([m, k], [n, inputs]) = (x.shape(), w.shape());
     if k != inputs || c.shape() != [m, n] || c.col != 1 {
         bail!("quantised product: [{m}, {k}] times [{n}, {inputs}]ᵀ into {:?}", c.shape());
+    }
+    if x.is_bf16() != (w.bits() == Bits::Bf16) {
+        let (found, name) = (if x.is_bf16() { 16 } else { 8 }, w.bits().name());
+        bail!("quantised product: activations of {found} bits do not go with weights of {name}");
     }
     if epilogue.bias.is_some_and(|bias| bias.len() != n) {
         bail!("quantised product: need a bias of {n}");
@@ -167,6 +171,7 @@ impl Block<'_> {
         // SAFETY: panels and rows are inside, and scales are there if there are groups.
         let mut sums = unsafe {
             match w.bits() {
+                Bits::Bf16 => bf16::sums::<S, R, V>(s, x, rows, weights),
                 Bits::Int8 => int8::sums::<S, R, V>(s, x, rows, weights),
                 Bits::Int8Groups => int8_groups::sums::<S, R, V>(s, x, rows, weights, scales),
                 Bits::Int4 => int4::sums::<S, R, V>(s, x, rows, weights, scales),

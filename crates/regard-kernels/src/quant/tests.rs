@@ -40,6 +40,20 @@ fn group(w: &QuantizedMatrix, o: usize, g: usize) -> (Vec<i32>, f32) {
 /// The definition, one element at a time, in the order of the module's documentation.
 fn reference(x: &Activations, w: &QuantizedMatrix, bias: &[f32]) -> Vec<f32> {
     let ([m, k], [n, _]) = (x.shape(), w.shape());
+    if w.bits() == Bits::Bf16 {
+        let weights = floats_of(w);
+        let mut y = vec![];
+        for (r, o) in (0..m).flat_map(|r| (0..n).map(move |o| (r, o))) {
+            let x: Vec<f32> = x.halves(r).iter().map(|x| x.single()).collect();
+            let pairs = x.chunks(2).zip(weights[o * k..(o + 1) * k].chunks(2));
+            let sum = pairs.fold(0f32, |sum, (x, w)| {
+                let sum = if x.len() == 2 { sum + x[1] * w[1] } else { sum };
+                sum + x[0] * w[0]
+            });
+            y.push(sum + bias[o]);
+        }
+        return y;
+    }
     let dot = |r: usize, q: &[i32]| -> i32 {
         x.values(r).iter().zip(q).map(|(x, w)| i32::from(*x) * w).sum()
     };
@@ -47,6 +61,7 @@ fn reference(x: &Activations, w: &QuantizedMatrix, bias: &[f32]) -> Vec<f32> {
     for r in 0..m {
         for o in 0..n {
             let sum = match w.bits() {
+                Bits::Bf16 => unreachable!("see above"),
                 Bits::Int8 => {
                     let (values, scales) = w.to_int8().unwrap();
                     let q: Vec<i32> =
@@ -99,7 +114,7 @@ fn every_instruction_set_gives_the_bits_of_the_definition() {
         ] {
             let (_, w) = matrix(bits, [n, k], (m * n * k) as u32);
             let (x, bias) = (floats(7, m * k), floats(8, n));
-            let x = Activations::new(Matrix::new(&x, m, k).unwrap()).unwrap();
+            let x = Activations::of(bits, Matrix::new(&x, m, k).unwrap()).unwrap();
             let want = bits_of(&reference(&x, &w, &bias));
             for isa in &sets {
                 let mut y = vec![f32::NAN; m * n];
@@ -156,11 +171,12 @@ fn the_lowest_value_of_a_group_is_exact_everywhere() {
 
 #[test]
 fn a_product_is_near_that_of_floats() {
-    for (bits, bound) in [(Bits::Int8, 0.02), (Bits::Int8Groups, 0.015), (Bits::Int4, 0.15)] {
+    let bounds = [(Bits::Bf16, 0.005), (Bits::Int8, 0.02), (Bits::Int8Groups, 0.015)];
+    for (bits, bound) in bounds.into_iter().chain([(Bits::Int4, 0.15)]) {
         let (m, n, k) = (5, 40, 256);
         let (w, quantized) = matrix(bits, [n, k], 3);
         let x = floats(4, m * k);
-        let a = Activations::new(Matrix::new(&x, m, k).unwrap()).unwrap();
+        let a = Activations::of(bits, Matrix::new(&x, m, k).unwrap()).unwrap();
         let mut y = vec![0.0; m * n];
         product(&a, &quantized, MatrixMut::new(&mut y, m, n).unwrap(), Epilogue::default())
             .unwrap();
@@ -188,7 +204,7 @@ fn rows_do_not_depend_on_their_neighbours() {
         x[9 * k] = f32::INFINITY;
         let run = |x: &[f32]| {
             let m = x.len() / k;
-            let a = Activations::new(Matrix::new(x, m, k).unwrap()).unwrap();
+            let a = Activations::of(bits, Matrix::new(x, m, k).unwrap()).unwrap();
             let mut y = vec![0.0; m * n];
             let epilogue = Epilogue { activation: Activation::Gelu, ..Epilogue::default() };
             product(&a, &w, MatrixMut::new(&mut y, m, n).unwrap(), epilogue).unwrap();
@@ -240,9 +256,10 @@ fn values_and_scales_go_out_and_in() {
 }
 
 #[test]
-fn a_matrix_takes_8_or_8_and_a_half_or_4_and_a_half_bits_a_weight() {
+fn a_matrix_takes_as_many_bits_a_weight_as_it_says() {
     let count = 768 * 768;
     let bytes = |bits| matrix(bits, [768, 768], 1).1.bytes();
+    assert_eq!(bytes(Bits::Bf16), count * 2);
     assert_eq!(bytes(Bits::Int8), count + 768 * 4);
     assert_eq!(bytes(Bits::Int8Groups), count + count / 32 * 2);
     assert_eq!(bytes(Bits::Int4), count / 2 + count / 32 * 2);
@@ -392,5 +409,143 @@ fn groups_of_any_size_are_quantised_to_the_nearest() {
         let error = of(bits, largest * 1.01).unwrap_err().to_string();
         assert!(error.contains(bits.name()) && error.contains("row 0"), "{error}");
         assert_eq!(floats_of(&of(bits, 1e-30).unwrap())[0], 0.0);
+    }
+}
+
+#[test]
+fn numbers_are_rounded_to_16_bits_as_they_should() {
+    let of = |x: f32| bf16::round(x).single();
+    for x in [0.0, -0.0, 1.0, -1.5, f32::INFINITY, f32::NEG_INFINITY, bf16::LARGEST] {
+        assert_eq!(of(x).to_bits(), x.to_bits(), "{x}");
+    }
+    assert!(of(f32::NAN).is_nan() && of(f32::from_bits(0x7f80_0001)).is_nan());
+    // Halfway, to the even one; a little more, up.
+    assert_eq!(of(1.0 + 1.0 / 256.0), 1.0);
+    assert_eq!(of(1.0 + 3.0 / 256.0), 1.0 + 4.0 / 256.0);
+    assert_eq!(of(1.0 + 1.001 / 256.0), 1.0 + 2.0 / 256.0);
+    assert_eq!(of(f32::MAX), f32::INFINITY);
+    // The smallest normal number, and one below it.
+    assert_eq!(of(f32::MIN_POSITIVE), f32::MIN_POSITIVE);
+    assert_eq!(of(-f32::MIN_POSITIVE / 2.0).to_bits(), (-0f32).to_bits());
+    for x in floats(5, 10_000) {
+        assert!((of(x) - x).abs() <= x.abs() / 256.0 && of(of(x)) == of(x), "{x}");
+    }
+}
+
+/// Sums that are rounded at every step, with cancellation, many magnitudes and many inputs.
+#[test]
+fn sums_of_16_bits_are_those_of_the_definition() {
+    let (m, n, k) = (10, 33, 3001);
+    let spread = |seed: u32, count: usize| -> Vec<f32> {
+        let (x, e) = (floats(seed, count), floats(seed + 1, count));
+        x.iter().zip(e).map(|(x, e)| x * 2f32.powi((e * 12.0) as i32)).collect()
+    };
+    let (x, weights) = (spread(1, m * k), spread(3, n * k));
+    let rows = |o: usize, to: &mut [f32]| to.copy_from_slice(&weights[o * k..(o + 1) * k]);
+    let w = QuantizedMatrix::new(Bits::Bf16, [n, k], &rows).unwrap();
+    let x = Activations::of(Bits::Bf16, Matrix::new(&x, m, k).unwrap()).unwrap();
+    let want = bits_of(&reference(&x, &w, &vec![0.0; n]));
+    for isa in IntIsa::ALL.into_iter().filter(|isa| isa.available()) {
+        let mut y = vec![f32::NAN; m * n];
+        let c = MatrixMut::new(&mut y, m, n).unwrap();
+        product_on(isa, &x, &w, c, Epilogue::default()).unwrap();
+        assert!(bits_of(&y) == want, "{}", isa.name());
+    }
+}
+
+#[test]
+fn activations_of_another_kind_are_refused() {
+    let x = [1.0; 8];
+    for bits in Bits::ALL {
+        let (_, w) = matrix(bits, [3, 8], 1);
+        let other = if bits == Bits::Bf16 { Bits::Int8 } else { Bits::Bf16 };
+        let x = Activations::of(other, Matrix::new(&x, 1, 8).unwrap()).unwrap();
+        let mut y = [0.0; 3];
+        let c = MatrixMut::new(&mut y, 1, 3).unwrap();
+        let error = product(&x, &w, c, Epilogue::default()).unwrap_err().to_string();
+        assert!(error.contains(bits.name()), "{error}");
+    }
+}
+
+/// Times of products of many rows with weights of 16 bits: `--ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn time_products_of_16_bits() {
+    use crate::gemm;
+    use crate::storage::{Bytes, StorageType, Stored};
+    use std::time::Instant;
+    for m in [1, 8, 128, 512] {
+        for [n, k] in [[768, 768], [3072, 768], [768, 3072]] {
+            let (w, x) = (floats(1, n * k), floats(2, m * k));
+            let kinds = [Bits::Bf16, Bits::Int8].map(|bits| {
+                let rows = |o: usize, to: &mut [f32]| to.copy_from_slice(&w[o * k..(o + 1) * k]);
+                QuantizedMatrix::new(bits, [n, k], &rows).unwrap()
+            });
+            let bytes: Vec<u8> = w.iter().flat_map(|x| bf16::round(*x).0.to_le_bytes()).collect();
+            let bytes = Bytes::from(bytes);
+            let stored = Stored::new(StorageType::Bf16, &bytes, [n, k]).unwrap();
+            let x = Matrix::new(&x, m, k).unwrap();
+            let mut y = vec![0.0; m * n];
+            let packed = gemm::Packed::of_columns(&[stored]).unwrap();
+            let mut best = [f64::INFINITY; 4];
+            let times = (200_000_000 / (m * n * k)).clamp(3, 100);
+            for _ in 0..7 {
+                for (way, best) in best.iter_mut().enumerate() {
+                    let start = Instant::now();
+                    for _ in 0..times {
+                        let c = MatrixMut::new(&mut y, m, n).unwrap();
+                        match way {
+                            0 => gemm::product(x, &packed, c, Epilogue::default()).unwrap(),
+                            3 => gemm::product(x, stored.t(), c, Epilogue::default()).unwrap(),
+                            _ => {
+                                let w = &kinds[way - 1];
+                                let a = Activations::of(w.bits(), x).unwrap();
+                                product(&a, w, c, Epilogue::default()).unwrap();
+                            }
+                        }
+                    }
+                    *best = best.min(start.elapsed().as_secs_f64() / times as f64);
+                }
+            }
+            let rate = |s: f64| (m * n * k) as f64 / s / 1e9;
+            let part = |s: f64| format!("{:.0} ({:.2}x)", rate(s), best[0] / s);
+            println!(
+                "{m} x [{n}, {k}], Gmac/s: f32, packed before, {}; widened {}; bf16 {}; int8 {}",
+                part(best[0]),
+                part(best[3]),
+                part(best[1]),
+                part(best[2])
+            );
+        }
+    }
+}
+
+/// The largest products of a group, in every arrangement of signs.
+#[test]
+fn the_largest_sums_of_4_bits_are_exact_everywhere() {
+    let (n, k) = (16, 64);
+    let half = F16::from_single(0.5);
+    let signs: [fn(usize) -> bool; 6] =
+        [|_| true, |_| false, |i| i % 2 == 0, |i| i % 4 < 2, |i| i % 32 < 16, |i| i % 8 < 4];
+    for (a, of_x) in signs.iter().enumerate() {
+        for (b, of_w) in signs.iter().enumerate() {
+            let nibble = |i: usize| if of_w(i) { 15 } else { 0 };
+            let byte =
+                |i: usize| nibble(i / 16 * 32 + i % 16) | nibble(i / 16 * 32 + i % 16 + 16) << 4;
+            let row: Vec<u8> = (0..k / 2).map(byte).collect();
+            let w = QuantizedMatrix::from_int4([n, k], &row.repeat(n), &[half; 32]).unwrap();
+            let x: Vec<f32> = (0..3 * k).map(|i| if of_x(i) { 1.0 } else { -1.0 }).collect();
+            for m in [1, 3] {
+                let x = Matrix::new(&x[..m * k], m, k).unwrap();
+                let x = Activations::new(x).unwrap();
+                let want = bits_of(&reference(&x, &w, &[0.0; 16]));
+                for isa in IntIsa::ALL.into_iter().filter(|isa| isa.available()) {
+                    let mut y = vec![f32::NAN; m * n];
+                    let c = MatrixMut::new(&mut y, m, n).unwrap();
+                    product_on(isa, &x, &w, c, Epilogue::default()).unwrap();
+                    assert!(bits_of(&y) == want, "signs {a} {b}, {m} rows, {}", isa.name());
+                }
+            }
+        }
     }
 }

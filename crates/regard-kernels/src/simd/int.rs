@@ -27,6 +27,8 @@ pub trait IntSimd: Copy + Send + Sync + 'static {
     type I: Copy;
     /// Weights of 8 bits, prepared for [`IntSimd::dot`].
     type W: Copy;
+    /// A pair of `bfloat16` in each lane, prepared for [`IntSimd::dot_pairs`].
+    type P: Copy;
     /// What [`IntSimd::dot`] adds to each weight: 128 or 0.
     const OFFSET: i32;
     /// Vectors of columns in a register tile.
@@ -57,6 +59,10 @@ pub trait IntSimd: Copy + Send + Sync + 'static {
     fn low_nibbles(self, a: Self::I) -> Self::I;
     /// The upper four bits of each byte.
     fn high_nibbles(self, a: Self::I) -> Self::I;
+    /// Prepares pairs of `bfloat16`, the first in the lower half of each lane.
+    fn pairs(self, a: Self::I) -> Self::P;
+    /// `(sum + w₁·x₁) + w₀·x₀` of the pairs, each addition rounded.
+    fn dot_pairs(self, sum: <Self::F as Simd>::V, w: Self::P, x: Self::P) -> <Self::F as Simd>::V;
 }
 
 /// A computation over integers, written once for every instruction set. `run` must be
@@ -84,17 +90,20 @@ pub enum IntIsa {
     Avx512 = 5,
     /// AVX-512 VNNI.
     Avx512Vnni = 6,
+    /// AVX-512 VNNI and BF16.
+    Avx512Bf16 = 7,
 }
 
 impl IntIsa {
     /// All instruction sets, best last.
-    pub const ALL: [IntIsa; 6] = [
+    pub const ALL: [IntIsa; 7] = [
         IntIsa::Portable,
         IntIsa::NeonDot,
         IntIsa::Avx2,
         IntIsa::AvxVnni,
         IntIsa::Avx512,
         IntIsa::Avx512Vnni,
+        IntIsa::Avx512Bf16,
     ];
 
     /// Returns the name that `REGARD_INT_ISA` accepts.
@@ -106,6 +115,7 @@ impl IntIsa {
             IntIsa::AvxVnni => "avx-vnni",
             IntIsa::Avx512 => "avx512",
             IntIsa::Avx512Vnni => "avx512-vnni",
+            IntIsa::Avx512Bf16 => "avx512-bf16",
         }
     }
 
@@ -115,7 +125,7 @@ impl IntIsa {
             IntIsa::Portable => Isa::Portable,
             IntIsa::NeonDot => Isa::Neon,
             IntIsa::Avx2 | IntIsa::AvxVnni => Isa::Avx2,
-            IntIsa::Avx512 | IntIsa::Avx512Vnni => Isa::Avx512,
+            IntIsa::Avx512 | IntIsa::Avx512Vnni | IntIsa::Avx512Bf16 => Isa::Avx512,
         }
     }
 
@@ -127,6 +137,10 @@ impl IntIsa {
                 IntIsa::AvxVnni => is_x86_feature_detected!("avxvnni"),
                 #[cfg(target_arch = "x86_64")]
                 IntIsa::Avx512Vnni => is_x86_feature_detected!("avx512vnni"),
+                #[cfg(target_arch = "x86_64")]
+                IntIsa::Avx512Bf16 => {
+                    is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bf16")
+                }
                 #[cfg(target_arch = "aarch64")]
                 IntIsa::NeonDot => std::arch::is_aarch64_feature_detected!("dotprod"),
                 _ => true,
@@ -186,6 +200,8 @@ pub fn int_dispatch_on<K: IntKernel>(isa: IntIsa, kernel: K) -> K::Out {
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
+            IntIsa::Avx512Bf16 => x86::enter_avx512_bf16(kernel),
+            #[cfg(target_arch = "x86_64")]
             IntIsa::Avx512Vnni => x86::enter_avx512_vnni(kernel),
             #[cfg(target_arch = "x86_64")]
             IntIsa::Avx512 => x86::enter_avx512(kernel),
@@ -209,6 +225,8 @@ impl IntSimd for Portable {
     type F = Portable;
     type I = [i32; 4];
     type W = [i32; 4];
+    /// First and second of each pair.
+    type P = [[f32; 4]; 2];
     const OFFSET: i32 = 0;
     const VECTORS: usize = 4;
     const ROWS: usize = 4;
@@ -259,5 +277,14 @@ impl IntSimd for Portable {
     #[inline(always)]
     fn high_nibbles(self, a: [i32; 4]) -> [i32; 4] {
         a.map(|x| (x >> 4) & 0x0f0f_0f0f)
+    }
+    #[inline(always)]
+    fn pairs(self, a: [i32; 4]) -> [[f32; 4]; 2] {
+        let upper = 0xffff_0000;
+        [a.map(|x| f32::from_bits((x as u32) << 16)), a.map(|x| f32::from_bits(x as u32 & upper))]
+    }
+    #[inline(always)]
+    fn dot_pairs(self, sum: [f32; 4], w: [[f32; 4]; 2], x: [[f32; 4]; 2]) -> [f32; 4] {
+        std::array::from_fn(|lane| (sum[lane] + w[1][lane] * x[1][lane]) + w[0][lane] * x[0][lane])
     }
 }

@@ -47,6 +47,8 @@ impl IntSimd for NeonDot {
     type I = int32x4_t;
     /// Signed weights.
     type W = int32x4_t;
+    /// First and second of each pair. `bfdot` rounds otherwise.
+    type P = [float32x4_t; 2];
     const OFFSET: i32 = 0;
     const VECTORS: usize = 4;
     const ROWS: usize = 4;
@@ -61,6 +63,12 @@ impl IntSimd for NeonDot {
             vandq_s32(a, vreinterpretq_s32_u8(vdupq_n_u8(15)));
         high_nibbles(a: int32x4_t) -> int32x4_t =
             vreinterpretq_s32_u8(vshrq_n_u8::<4>(vreinterpretq_u8_s32(a)));
+        pairs(a: int32x4_t) -> [float32x4_t; 2] = [
+            vreinterpretq_f32_s32(vshlq_n_s32::<16>(a)),
+            vreinterpretq_f32_s32(vandq_s32(a, vdupq_n_s32(-65_536))),
+        ];
+        dot_pairs(sum: float32x4_t, w: [float32x4_t; 2], x: [float32x4_t; 2]) -> float32x4_t =
+            vfmaq_f32(vfmaq_f32(sum, w[1], x[1]), w[0], x[0]);
     }
 
     #[inline(always)]

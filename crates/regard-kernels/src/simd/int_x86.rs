@@ -12,9 +12,9 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub struct Int256<const VNNI: bool>(Avx2);
 
-/// Token of 512-bit integers; `VNNI`: with the instruction of AVX-512 VNNI.
+/// Token of 512-bit integers; `VNNI`, `BF16`: with the instructions of AVX-512 VNNI and BF16.
 #[derive(Clone, Copy)]
-pub struct Int512<const VNNI: bool>(Avx512);
+pub struct Int512<const VNNI: bool, const BF16: bool>(Avx512);
 
 /// # Safety
 /// The CPU must have AVX2, FMA and F16C.
@@ -37,7 +37,7 @@ pub unsafe fn enter_avx_vnni<K: IntKernel>(kernel: K) -> K::Out {
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq")]
 pub unsafe fn enter_avx512<K: IntKernel>(kernel: K) -> K::Out {
     // SAFETY: the caller vouches for the CPU.
-    kernel.run(Int512::<false>(unsafe { Avx512::token() }))
+    kernel.run(Int512::<false, false>(unsafe { Avx512::token() }))
 }
 
 /// # Safety
@@ -45,7 +45,15 @@ pub unsafe fn enter_avx512<K: IntKernel>(kernel: K) -> K::Out {
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
 pub unsafe fn enter_avx512_vnni<K: IntKernel>(kernel: K) -> K::Out {
     // SAFETY: the caller vouches for the CPU.
-    kernel.run(Int512::<true>(unsafe { Avx512::token() }))
+    kernel.run(Int512::<true, false>(unsafe { Avx512::token() }))
+}
+
+/// # Safety
+/// The CPU must have AVX-512 F, VL, BW, DQ, VNNI and BF16.
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,avx512bf16")]
+pub unsafe fn enter_avx512_bf16<K: IntKernel>(kernel: K) -> K::Out {
+    // SAFETY: the caller vouches for the CPU.
+    kernel.run(Int512::<true, true>(unsafe { Avx512::token() }))
 }
 
 /// Methods that are a single expression of intrinsics.
@@ -64,6 +72,8 @@ impl<const VNNI: bool> IntSimd for Int256<VNNI> {
     type I = __m256i;
     /// The stored bytes for VNNI; otherwise `|w|` and `w`.
     type W = (__m256i, __m256i);
+    /// First and second of each pair.
+    type P = (__m256, __m256);
     const OFFSET: i32 = if VNNI { 128 } else { 0 };
     const VECTORS: usize = 2;
     const ROWS: usize = 4;
@@ -75,6 +85,12 @@ impl<const VNNI: bool> IntSimd for Int256<VNNI> {
         low_nibbles(a: __m256i) -> __m256i = _mm256_and_si256(a, _mm256_set1_epi8(15));
         high_nibbles(a: __m256i) -> __m256i =
             _mm256_and_si256(_mm256_srli_epi16::<4>(a), _mm256_set1_epi8(15));
+        pairs(a: __m256i) -> (__m256, __m256) = (
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(a)),
+            _mm256_castsi256_ps(_mm256_and_si256(a, _mm256_set1_epi32(-65_536))),
+        );
+        dot_pairs(sum: __m256, w: (__m256, __m256), x: (__m256, __m256)) -> __m256 =
+            _mm256_fmadd_ps(w.0, x.0, _mm256_fmadd_ps(w.1, x.1, sum));
     }
 
     #[inline(always)]
@@ -121,11 +137,13 @@ impl<const VNNI: bool> IntSimd for Int256<VNNI> {
     }
 }
 
-impl<const VNNI: bool> IntSimd for Int512<VNNI> {
+impl<const VNNI: bool, const BF16: bool> IntSimd for Int512<VNNI, BF16> {
     type F = Avx512;
     type I = __m512i;
     /// The stored bytes for VNNI; otherwise `|w|`, and where `w` is negative.
     type W = (__m512i, __mmask64);
+    /// The stored pairs for BF16; otherwise first and second of each pair.
+    type P = (__m512, __m512);
     const OFFSET: i32 = if VNNI { 128 } else { 0 };
     const VECTORS: usize = 2;
     const ROWS: usize = 8;
@@ -180,6 +198,29 @@ impl<const VNNI: bool> IntSimd for Int512<VNNI> {
             }
             let pairs = _mm512_maddubs_epi16(w, x);
             _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
+        }
+    }
+    #[inline(always)]
+    fn pairs(self, a: __m512i) -> (__m512, __m512) {
+        // SAFETY: the token exists only where the CPU has the instructions.
+        unsafe {
+            if BF16 {
+                return (_mm512_castsi512_ps(a), _mm512_setzero_ps());
+            }
+            let upper = _mm512_and_si512(a, _mm512_set1_epi32(-65_536));
+            (_mm512_castsi512_ps(_mm512_slli_epi32::<16>(a)), _mm512_castsi512_ps(upper))
+        }
+    }
+    #[inline(always)]
+    fn dot_pairs(self, sum: __m512, w: (__m512, __m512), x: (__m512, __m512)) -> __m512 {
+        // SAFETY: the token exists only where the CPU has the instructions; both types are 64
+        // bytes, of which any pattern is valid.
+        unsafe {
+            if BF16 {
+                let w = std::mem::transmute::<__m512, __m512bh>(w.0);
+                return _mm512_dpbf16_ps(sum, w, std::mem::transmute::<__m512, __m512bh>(x.0));
+            }
+            _mm512_fmadd_ps(w.0, x.0, _mm512_fmadd_ps(w.1, x.1, sum))
         }
     }
 }

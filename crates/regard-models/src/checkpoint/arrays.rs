@@ -88,6 +88,7 @@ impl Array {
     /// Returns an array of this shape over a quantised weight.
     pub(super) fn of_quantized(shape: Vec<usize>, weight: QuantizedWeight) -> Array {
         let dtype = match weight.bits() {
+            Bits::Bf16 => Dtype::BF16,
             Bits::Int8 | Bits::Int8Groups => Dtype::I8,
             Bits::Int4 => Dtype::U8,
         };

@@ -1,5 +1,8 @@
 //! Quantised weights in a checkpoint.
 //!
+//! A matrix of 16 bits is the tensor `NAME` (bfloat16), as any other of that type: what is read
+//! from a file is multiplied in single precision unless `bf16` is asked for.
+//!
 //! A matrix of 8 bits is the tensor `NAME` (int8, the shape of the weight, values −127 to 127) with
 //! `NAME_scale` (float32): `[O, 1]` if the outputs are its rows, `[1, O]` if they are its columns, as
 //! in the layers of GPT-2. One of 8 bits in groups of 32 inputs is `NAME` (int8, values −128 to 127)
@@ -9,7 +12,7 @@
 
 use super::arrays::{Array, Arrays};
 use regard_attention::ops::QuantizedWeight;
-use regard_attention::quant::{GROUP, QuantizedMatrix};
+use regard_attention::quant::{Bits, GROUP, QuantizedMatrix};
 use regard_attention::storage::{Bytes, F16};
 use safetensors::Dtype;
 
@@ -159,6 +162,12 @@ pub(super) fn split(name: &str, shape: &[usize], weight: &QuantizedWeight) -> Ve
         Array::in_file(shape, dtype, Bytes::from(bytes)).expect("sizes follow from the matrix")
     };
     let named = |end: &str, array| (format!("{name}{end}"), array);
+    if matrix.bits() == Bits::Bf16 {
+        // Exactly: these floats are `bfloat16`.
+        let upper = |x: f32| ((x.to_bits() >> 16) as u16).to_le_bytes();
+        let bytes = weight.floats().into_iter().flat_map(upper).collect();
+        return vec![named("", array(shape.to_vec(), Dtype::BF16, bytes))];
+    }
     let groups = inputs.div_ceil(GROUP);
     // Values of 8 bits have the shape of the weight.
     let whole = |values: Vec<i8>| {

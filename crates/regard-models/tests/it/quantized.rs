@@ -106,7 +106,8 @@ fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
 #[test]
 fn hidden_states_are_near_and_do_not_depend_on_the_batch() {
     for config in configs().into_iter().take(4) {
-        for (bits, bound) in [(Bits::Int8, 0.05), (Bits::Int8Groups, 0.05), (Bits::Int4, 0.4)] {
+        let bounds = [0.02, 0.05, 0.05, 0.4];
+        for (bits, bound) in Bits::ALL.into_iter().zip(bounds) {
             let case = format!("{} {}", config["model_type"], bits.name());
             let folder = Folder::new(&format!("h{}", case.replace(['"', ' '], "")));
             let model = zoo::create::<dyn Network>(&config, 1, &Device::flex()).unwrap();

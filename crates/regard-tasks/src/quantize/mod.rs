@@ -49,11 +49,11 @@ impl Measure {
     /// Largest loss that is accepted by default.
     pub fn bound(self, bits: Bits) -> f64 {
         match (self, bits) {
-            (Measure::Perplexity, Bits::Int8 | Bits::Int8Groups) => 0.005,
+            (Measure::Perplexity, Bits::Bf16 | Bits::Int8 | Bits::Int8Groups) => 0.005,
             (Measure::Perplexity, Bits::Int4) => 0.06,
-            (Measure::Cosine, Bits::Int8 | Bits::Int8Groups) => 0.001,
+            (Measure::Cosine, Bits::Bf16 | Bits::Int8 | Bits::Int8Groups) => 0.001,
             (Measure::Cosine, Bits::Int4) => 0.02,
-            (Measure::Bleu, Bits::Int8 | Bits::Int8Groups) => 0.3,
+            (Measure::Bleu, Bits::Bf16 | Bits::Int8 | Bits::Int8Groups) => 0.3,
             (Measure::Bleu, Bits::Int4) => 1.0,
         }
     }

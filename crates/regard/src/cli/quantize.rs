@@ -80,6 +80,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if flags.hub.storage.is_some() {
         bail!("--storage: quantize has --to {}", flags.to.bits().name());
     }
+    if flags.to == Storage::Bf16 {
+        bail!(
+            "--to bf16: need int8, int8-groups or int4; to compute with bf16: --storage bf16 with \
+             any command that opens {}",
+            flags.model
+        );
+    }
     models::check_out(&flags.out)?;
     if flags.max_loss.is_some_and(|x| !(x.is_finite() && x >= 0.0)) {
         bail!("--max-loss: need a number of at least 0");

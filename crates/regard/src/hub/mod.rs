@@ -66,6 +66,8 @@ pub struct Hub {
 /// Type in which weight matrices are kept in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Storage {
+    /// 16 bits (bfloat16), for the activations too
+    Bf16,
     /// 8 bits, a scale for each output
     Int8,
     /// 8 bits, a scale for each 32 inputs, as Q8_0 of GGUF
@@ -78,6 +80,7 @@ impl Storage {
     /// Number of bits of a weight.
     pub fn bits(self) -> Bits {
         match self {
+            Storage::Bf16 => Bits::Bf16,
             Storage::Int8 => Bits::Int8,
             Storage::Int8Groups => Bits::Int8Groups,
             Storage::Int4 => Bits::Int4,

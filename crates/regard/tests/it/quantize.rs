@@ -134,6 +134,26 @@ fn the_bound_holds() {
     assert!(kept > 0 && kept <= 13, "{said}");
 }
 
+/// 16 bits are computed with, near to the original, and take half of its memory.
+#[test]
+fn a_model_is_run_in_16_bits() {
+    let out = folder("quantize-16");
+    fails(
+        &["quantize", "en-pos", "--to", "bf16", "--out", out.join("model").to_str().unwrap()],
+        &["--to bf16", "--storage bf16 with any command that opens en-pos"],
+    );
+    let floats = out.join("floats");
+    let floats = floats.to_str().unwrap();
+    assert_eq!(regard(&["models", "export", "shakespeare", "--out", floats]).code, 0);
+    let of = |verb: &[&str], storage: &[&str]| {
+        json(&[verb, &["--json", "--model", floats], storage].concat())
+    };
+    let score =
+        |storage: &[&str]| of(&["score", "To be, or not"], storage)["logprob"].as_f64().unwrap();
+    let (plain, half) = (score(&[]), score(&["--storage", "bf16"]));
+    assert!(plain != half && (plain - half).abs() < 0.5, "{plain} {half}");
+}
+
 /// A model of 8 bits is not run as one of 4, or as one whose scales belong to groups.
 #[test]
 fn a_quantised_model_keeps_its_storage() {
