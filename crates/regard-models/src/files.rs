@@ -1,7 +1,10 @@
 //! The files of a model, wherever they are: a folder, a snapshot of the Hugging Face Hub (which is
-//! a folder too), or built into the program.
+//! a folder too), one file of llama.cpp or llama2.c, or built into the program.
 
 use crate::checkpoint::{self, Arrays};
+use crate::gguf::{self, Gguf};
+use crate::llama2c::{self, Llama2c};
+use crate::vocabulary::Vocabulary;
 use crate::{Error, Result, text};
 use regard_attention::quant::Bits;
 use serde_json::Value;
@@ -19,7 +22,39 @@ pub struct ModelFiles {
 #[derive(Clone, Debug)]
 enum Place {
     Folder(PathBuf),
+    /// A model that is one file: configuration, weights and often the vocabulary.
+    File(PathBuf),
     BuiltIn(BuiltIn),
+}
+
+/// A model that is one file.
+enum Opened {
+    Gguf(Gguf),
+    Llama2c(Llama2c),
+}
+
+impl Opened {
+    fn open(path: &Path) -> Result<Opened> {
+        let bytes = checkpoint::map_file(path)?;
+        let opened = match bytes.starts_with(&gguf::MAGIC) {
+            true => Gguf::parse(bytes).map(Opened::Gguf),
+            // Files of llama2.c begin with a number that may be any.
+            false if path.extension().is_some_and(|end| end == "gguf") => {
+                Gguf::parse(bytes).map(Opened::Gguf)
+            }
+            false => Llama2c::parse(bytes).map(Opened::Llama2c),
+        };
+        opened.map_err(|message| Error::file(path, message))
+    }
+}
+
+/// Ends of the names of files that are a model.
+const ENDS: [&str; 3] = ["gguf", "bin", "data"];
+
+/// Whether a path is that of a model that is one file, by its name.
+pub fn is_one_file(path: &Path) -> bool {
+    let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    ENDS.contains(&end) && path.is_file()
 }
 
 /// Files that are built into the program.
@@ -32,8 +67,10 @@ pub struct BuiltIn {
 }
 
 impl<P: AsRef<Path> + ?Sized> From<&P> for ModelFiles {
-    fn from(folder: &P) -> ModelFiles {
-        ModelFiles { place: Place::Folder(folder.as_ref().to_path_buf()), storage: None }
+    fn from(path: &P) -> ModelFiles {
+        let path = path.as_ref().to_path_buf();
+        let place = if is_one_file(&path) { Place::File(path) } else { Place::Folder(path) };
+        ModelFiles { place, storage: None }
     }
 }
 
@@ -63,29 +100,67 @@ impl ModelFiles {
     pub fn in_folder(self, folder: impl FnOnce(&Path) -> Result<PathBuf>) -> Result<ModelFiles> {
         match &self.place {
             Place::Folder(path) => Ok(ModelFiles { place: Place::Folder(folder(path)?), ..self }),
-            Place::BuiltIn(_) => Ok(self),
+            Place::File(_) | Place::BuiltIn(_) => Ok(self),
         }
     }
 
     /// Path of a file, for messages. For a built-in model, the name of the model stands for its
-    /// folder.
+    /// folder; a model that is one file has no other.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.place().join(name)
+        match &self.place {
+            Place::File(file) => file.clone(),
+            Place::Folder(_) | Place::BuiltIn(_) => self.place().join(name),
+        }
     }
 
-    /// Path of the folder, for messages.
+    /// Path of the folder or of the one file, for messages.
     pub fn place(&self) -> &Path {
         match &self.place {
-            Place::Folder(folder) => folder,
+            Place::Folder(path) | Place::File(path) => path,
             Place::BuiltIn(files) => Path::new(files.name),
         }
     }
 
-    /// The folder; `None` for a built-in model.
+    /// The folder; `None` for a built-in model and for one that is a file.
     pub fn folder(&self) -> Option<&Path> {
         match &self.place {
             Place::Folder(folder) => Some(folder),
-            Place::BuiltIn(_) => None,
+            Place::File(_) | Place::BuiltIn(_) => None,
+        }
+    }
+
+    /// The file, if the model is one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File(file) => Some(file),
+            Place::Folder(_) | Place::BuiltIn(_) => None,
+        }
+    }
+
+    /// Returns the vocabulary of a model that is one file; `None` for others, whose tokenizers are
+    /// files of their own.
+    ///
+    /// # Errors
+    /// If the file has none, or one that is not supported.
+    pub fn vocabulary(&self) -> Result<Option<Vocabulary>> {
+        let Place::File(path) = &self.place else { return Ok(None) };
+        let wrong = |message: String| Error::file(path, message);
+        match Opened::open(path)? {
+            Opened::Gguf(file) => {
+                let found = file.vocabulary().map_err(wrong)?;
+                found.map(Some).ok_or_else(|| wrong("has no tokenizer.ggml.tokens".into()))
+            }
+            Opened::Llama2c(file) => match file.vocabulary().map_err(wrong)? {
+                Some(vocabulary) => Ok(Some(vocabulary)),
+                None => {
+                    let beside = path.with_file_name(llama2c::TOKENIZER);
+                    if !beside.exists() {
+                        let name = llama2c::TOKENIZER;
+                        return Err(wrong(format!("has no vocabulary: need {name} beside it")));
+                    }
+                    file.vocabulary_beside(&beside).map(Some)
+                }
+            },
         }
     }
 
@@ -94,6 +169,7 @@ impl ModelFiles {
     pub fn has(&self, name: &str) -> bool {
         match &self.place {
             Place::Folder(folder) => folder.join(name).exists(),
+            Place::File(_) => false,
             Place::BuiltIn(files) => files.get(name).is_some(),
         }
     }
@@ -107,6 +183,7 @@ impl ModelFiles {
             Place::Folder(folder) => {
                 checkpoint::read_file(&folder.join(name), largest).map(Cow::Owned)
             }
+            Place::File(file) => Err(Error::file(file, format!("is a file and has no {name}"))),
             Place::BuiltIn(files) => files
                 .get(name)
                 .map(Cow::Borrowed)
@@ -132,6 +209,10 @@ impl ModelFiles {
     pub fn config(&self) -> Result<Value> {
         match &self.place {
             Place::Folder(folder) => text::read_config(folder),
+            Place::File(path) => match Opened::open(path)? {
+                Opened::Gguf(file) => file.config().map_err(|message| Error::file(path, message)),
+                Opened::Llama2c(file) => Ok(file.config()),
+            },
             Place::BuiltIn(_) => self.parse(checkpoint::CONFIG, |bytes| {
                 serde_json::from_slice(bytes).map_err(|e| format!("not JSON: {e}"))
             }),
@@ -143,6 +224,7 @@ impl ModelFiles {
     pub fn weights(&self) -> Result<Arrays> {
         let mut arrays = match &self.place {
             Place::Folder(folder) => checkpoint::map_weights(folder)?,
+            Place::File(path) => self.weights_of_file(path)?,
             Place::BuiltIn(_) => {
                 let bytes = self.read(checkpoint::WEIGHTS, u64::MAX)?;
                 let arrays = match bytes {
@@ -156,15 +238,34 @@ impl ModelFiles {
         Ok(arrays)
     }
 
+    /// Weights of a model that is one file. Those that are quantised otherwise than asked for are
+    /// converted back, so that they are quantised again.
+    fn weights_of_file(&self, path: &Path) -> Result<Arrays> {
+        let mut arrays = match Opened::open(path)? {
+            Opened::Gguf(file) => file.weights().map_err(|message| Error::file(path, message))?,
+            Opened::Llama2c(file) => file.weights(),
+        };
+        if self.storage.is_some() {
+            let other = |array: &checkpoint::Array| {
+                array.is_quantized() && array.quantized_bits() != self.storage
+            };
+            for array in arrays.values_mut().filter(|array| other(array)) {
+                *array = array.clone().dequantized();
+            }
+        }
+        Ok(arrays)
+    }
+
     /// Whether there are weights, in any supported format.
     pub fn has_weights(&self) -> bool {
-        checkpoint::PLACES.iter().any(|name| self.has(name))
+        self.file().is_some() || checkpoint::PLACES.iter().any(|name| self.has(name))
     }
 
     /// Path of the weights or of their index, for messages.
     pub fn weights_path(&self) -> PathBuf {
         match &self.place {
             Place::Folder(folder) => checkpoint::weights_file(folder),
+            Place::File(file) => file.clone(),
             Place::BuiltIn(_) => self.path(checkpoint::WEIGHTS),
         }
     }
@@ -173,6 +274,9 @@ impl ModelFiles {
     pub fn weights_size(&self) -> Result<u64> {
         let folder = match &self.place {
             Place::Folder(folder) => folder,
+            Place::File(file) => {
+                return std::fs::metadata(file).map(|m| m.len()).map_err(Error::io(file));
+            }
             Place::BuiltIn(files) => {
                 return Ok(files.get(checkpoint::WEIGHTS).map_or(0, |bytes| bytes.len() as u64));
             }

@@ -70,18 +70,24 @@ impl RotaryConfig {
         RotaryConfig { length, head_width, rotary_dim: head_width, base, scaling, pairs }
     }
 
+    /// Returns the scaled frequencies, one for each pair of features: radians per position.
+    pub fn frequencies(&self) -> Vec<f64> {
+        let RotaryConfig { rotary_dim, base, scaling, .. } = *self;
+        let turn = |i: usize| f64::from(base).powf(-2.0 * i as f64 / rotary_dim as f64);
+        (0..rotary_dim / 2).map(|i| scaling.apply(turn(i))).collect()
+    }
+
     /// Creates the embedding.
     ///
     /// # Panics
     /// If `rotary_dim` is odd or above `head_width`.
     pub fn init(&self) -> Rotary {
-        let RotaryConfig { length, head_width, rotary_dim, base, scaling, pairs } = *self;
+        let RotaryConfig { length, head_width, rotary_dim, pairs, .. } = *self;
         assert!(
             rotary_dim.is_multiple_of(2),
             "rotary: got {rotary_dim} features, need an even number"
         );
-        let turn = |i: usize| f64::from(base).powf(-2.0 * i as f64 / rotary_dim as f64);
-        let frequencies = (0..rotary_dim / 2).map(|i| scaling.apply(turn(i))).collect();
+        let frequencies = self.frequencies();
         Rotary { angles: Angles::with_frequencies(length, head_width, frequencies, pairs) }
     }
 }

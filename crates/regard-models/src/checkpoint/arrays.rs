@@ -69,7 +69,7 @@ impl Array {
     }
 
     /// Returns an array over bytes of a file; `None` if their number does not match the shape.
-    pub(super) fn in_file(shape: Vec<usize>, dtype: Dtype, bytes: Bytes) -> Option<Array> {
+    pub(crate) fn in_file(shape: Vec<usize>, dtype: Dtype, bytes: Bytes) -> Option<Array> {
         let count = shape.iter().try_fold(1usize, |count, side| count.checked_mul(*side))?;
         let fits = count.checked_mul(dtype.bitsize())? == bytes.len().checked_mul(8)?;
         fits.then_some(Array { shape, dtype, bytes, quantized: None, storage: None })
@@ -86,7 +86,7 @@ impl Array {
     }
 
     /// Returns an array of this shape over a quantised weight.
-    pub(super) fn of_quantized(shape: Vec<usize>, weight: QuantizedWeight) -> Array {
+    pub(crate) fn of_quantized(shape: Vec<usize>, weight: QuantizedWeight) -> Array {
         let dtype = match weight.bits() {
             Bits::Bf16 => Dtype::BF16,
             Bits::Int8 | Bits::Int8Groups => Dtype::I8,
@@ -97,7 +97,7 @@ impl Array {
     }
 
     /// Returns the quantised weight, if it is one.
-    pub(super) fn as_quantized(&self) -> Option<&QuantizedWeight> {
+    pub(crate) fn as_quantized(&self) -> Option<&QuantizedWeight> {
         self.quantized.as_ref()
     }
 

@@ -553,7 +553,9 @@ fn fill(
     let named = family.head_of(config).map_err(Error::Invalid)?;
     let head = head.unwrap_or(named);
     let config = with_head(config, head)?;
-    if head == named {
+    // Files of encoders for embeddings may leave out the pooler, which these do not use.
+    let is_unpooled = head == Head::Bare && config["add_pooling_layer"] == false;
+    if head == named && !is_unpooled {
         return zoo::filled(&config, weights, None, device);
     }
     let mut weights = with_prefix(weights, family.prefix);

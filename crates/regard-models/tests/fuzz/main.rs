@@ -3,6 +3,8 @@
 
 use regard_fuzz::{Counting, Scratch, fuzz};
 use regard_models::checkpoint;
+use regard_models::gguf::Gguf;
+use regard_models::llama2c::Llama2c;
 
 #[global_allocator]
 static MEMORY: Counting = Counting;
@@ -39,5 +41,24 @@ fn fuzz_weights_index() {
     fuzz!("weights-index", |bytes: &[u8]| {
         scratch.write("model.safetensors.index.json", bytes);
         checkpoint::read_weights(scratch.folder()).is_ok()
+    });
+}
+
+#[test]
+fn fuzz_gguf() {
+    fuzz!("gguf", |bytes: &[u8]| {
+        let Ok(file) = Gguf::parse(bytes.to_vec().into()) else { return false };
+        _ = file.vocabulary();
+        _ = file.config();
+        file.weights().is_ok()
+    });
+}
+
+#[test]
+fn fuzz_llama2c() {
+    fuzz!("llama2c", |bytes: &[u8]| {
+        let Ok(file) = Llama2c::parse(bytes.to_vec().into()) else { return false };
+        _ = file.vocabulary();
+        !file.weights().is_empty()
     });
 }

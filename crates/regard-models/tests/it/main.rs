@@ -4,6 +4,7 @@ mod batch;
 mod checkpoints;
 mod copying;
 mod decoders;
+mod gguf;
 mod goldens;
 mod images;
 mod learning;
