@@ -1,4 +1,4 @@
-//! Resolution of `--model`: a folder, a name in `runs/` or `models/`, a built-in model, or an id of
+//! Resolution of `--model`: a folder, a file of llama.cpp or llama2.c, a name in `runs/` or `models/`, a built-in model, or an id of
 //! the Hugging Face Hub.
 
 mod notes;
@@ -13,6 +13,7 @@ use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_kernels::quant::Bits;
 use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::files::is_one_file;
 use regard_models::story::StoryModel;
 use regard_models::text::{self, Head, TextModel};
 use regard_models::{ModelFiles, zoo};
@@ -22,6 +23,7 @@ use regard_tasks::import;
 use regard_tasks::pipeline::{self, Pipeline, TaskRow};
 use regard_tasks::point::Pointer;
 use regard_tasks::quantize;
+use regard_tasks::text::Tokenizer;
 use regard_tasks::{say, train};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -113,6 +115,9 @@ pub fn called(asked: &str) -> Result<ModelRef> {
         });
     }
     let direct = PathBuf::from(asked);
+    if is_one_file(&direct) {
+        return Ok(ModelRef::Folder(direct));
+    }
     // A name has no slash; anything else is a path.
     let is_name = direct.components().count() == 1;
     let named = SHELVES.iter().map(|shelf| Path::new(shelf).join(asked));
@@ -469,6 +474,9 @@ pub fn write(
 
 /// Reads the files of a model other than its configuration and weights.
 fn beside(files: &ModelFiles) -> Result<Vec<(String, Vec<u8>)>> {
+    if files.file().is_some() {
+        return Ok(Tokenizer::of(files)?.files());
+    }
     let there = hub::small_files().into_iter().filter(|name| files.has(name));
     let read = |name: &str| Ok((name.to_string(), files.read(name, u64::MAX)?.into_owned()));
     there.map(read).collect()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::family::TokenizerFamily;
 use super::tokenizer::of_file;
-use super::{Tokenizer, byte_level, spiece, wordpiece};
+use super::{Tokenizer, byte_level, one_file, spiece, wordpiece};
 
 /// The file that defines a tokenizer completely.
 pub const TOKENIZER: &str = "tokenizer.json";
@@ -52,6 +52,12 @@ const SOURCES: [(&[&str], Make); 5] = [
 
 /// Loads the tokenizer of a model.
 pub fn load(model: &ModelFiles) -> Result<Tokenizer> {
+    if let Some(file) = model.file() {
+        crate::data::ledger::note(file);
+    }
+    if let Some(vocabulary) = model.vocabulary()? {
+        return one_file::make(&vocabulary).map_err(|e| of_file(model.place(), e));
+    }
     let complete = |files: &[&str]| files.iter().all(|name| model.has(name));
     let Some((files, make)) = SOURCES.iter().find(|(files, _)| complete(files)) else {
         let names = vocabulary_files().map(|files| files.join(" with "));

@@ -11,6 +11,7 @@ mod family;
 mod folder;
 mod layout;
 pub mod marian;
+mod one_file;
 mod prompt;
 pub mod simplify;
 pub mod special;

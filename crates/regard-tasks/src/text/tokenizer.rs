@@ -109,6 +109,16 @@ impl Tokenizer {
         write_file(&path, text.as_bytes())
     }
 
+    /// Returns the names and contents of the files that [`save`](Tokenizer::save) writes into a
+    /// directory.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let config = serde_json::to_string_pretty(&self.config).expect("strings as keys");
+        vec![
+            (folder::TOKENIZER.to_string(), self.to_json().into_bytes()),
+            (folder::beside(folder::TOKENIZER), config.into_bytes()),
+        ]
+    }
+
     /// Returns the contents of `tokenizer.json`.
     pub fn to_json(&self) -> String {
         self.inner.to_string(false).expect("a tokenizer that was read can be written")

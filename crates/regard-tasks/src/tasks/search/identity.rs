@@ -33,6 +33,10 @@ pub fn identity(files: &ModelFiles) -> Result<String> {
             digest.update(&bytes);
         }
     }
+    if let Some(file) = files.file() {
+        add(&mut digest, file, files.weights_size()? <= WHOLE)?;
+        return Ok(hex(&digest.finalize()));
+    }
     match files.folder() {
         None => {
             let bytes = files.read(WEIGHTS, u64::MAX)?;
