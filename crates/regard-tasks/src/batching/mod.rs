@@ -10,14 +10,18 @@
 //! its own tokens only ([`regard_models::text::DecoderPlan`]).
 
 mod engine;
+mod limits;
 mod lookup;
 mod prompts;
 mod session;
+mod state;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod threads;
 
-pub use engine::{BatchEngine, BatchLimits, BatchUse};
+pub use engine::BatchEngine;
+pub use limits::{BatchLimits, BatchUse};
 pub use lookup::Lookup;
 pub use session::Session;
 pub use threads::for_each;

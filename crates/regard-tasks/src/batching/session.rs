@@ -1,6 +1,7 @@
 //! Sequences of one thread.
 
-use super::engine::{Answer, BatchEngine, Request};
+use super::engine::BatchEngine;
+use super::state::{Answer, Request};
 use crate::Result;
 use regard_attention::plan::SequenceCache;
 
