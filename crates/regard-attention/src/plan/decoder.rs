@@ -6,7 +6,7 @@
 //! is divided into chunks.
 
 use super::decoder_layer::{DecoderLayer, PlannedLayer};
-use super::sequence::{CacheMemory, CacheType, SequenceCache};
+use super::sequence::{CacheMemory, CacheType, SequenceCache, most_pages};
 use super::{Floats, PlannedNorm, PlannedResidual, PlannedTable};
 use crate::layers::{Embedding, Norm, NormPlacement};
 use regard_kernels::attention::PageShape;
@@ -125,9 +125,22 @@ impl PlannedDecoder {
         })
     }
 
+    /// `M`, the width of a hidden state.
+    pub fn width(&self) -> usize {
+        self.words.width()
+    }
+
     /// Creates the empty cache of a sequence.
     pub fn sequence(&self, kind: CacheType) -> SequenceCache {
         SequenceCache::new(&self.windows, kind, self.shape, &self.memory)
+    }
+
+    /// Returns the most bytes that the cache of a sequence of `len` tokens may take, which is fed
+    /// chunks of at most `chunk` tokens.
+    pub fn sequence_bytes(&self, kind: CacheType, len: usize, chunk: usize) -> usize {
+        let pages =
+            self.windows.iter().map(|window| most_pages(*window, len, chunk)).sum::<usize>();
+        pages.saturating_mul(kind.page_bytes(self.shape))
     }
 
     /// Returns the bytes that the caches of all sequences take.

@@ -10,6 +10,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Number of positions by which a sequence may be shortened although a window has moved on.
 const SLACK: usize = Page::POSITIONS;
 
+/// Most pages of a layer that a sequence of `len` tokens holds, fed chunks of at most `chunk`.
+pub(super) fn most_pages(window: Option<usize>, len: usize, chunk: usize) -> usize {
+    let all = len.div_ceil(Page::POSITIONS);
+    let Some(window) = window else { return all };
+    // Those of the window, and what is appended before it moves on; it may begin inside of a page.
+    let reached = window.saturating_add(SLACK).saturating_add(chunk);
+    all.min(reached.div_ceil(Page::POSITIONS) + 1)
+}
+
 /// Memory that all caches of a plan take.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CacheMemory(Arc<AtomicUsize>);

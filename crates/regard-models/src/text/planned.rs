@@ -32,6 +32,12 @@ impl DecoderPlan {
         self.decoder.sequence(kind)
     }
 
+    /// Returns the most bytes that the cache of a sequence of `len` tokens may take, which is fed
+    /// chunks of at most `chunk` tokens.
+    pub fn sequence_bytes(&self, kind: CacheType, len: usize, chunk: usize) -> usize {
+        self.decoder.sequence_bytes(kind, len, chunk)
+    }
+
     /// Returns the bytes that the caches of all sequences take.
     pub fn cache_bytes(&self) -> usize {
         self.decoder.cache_bytes()
@@ -46,13 +52,37 @@ impl DecoderPlan {
     /// # Panics
     /// As [`PlannedDecoder::forward`].
     pub fn forward(&self, chunks: &mut [Chunk], work: &mut Work, logits: &mut Vec<f32>) {
-        let hidden = self.decoder.forward(chunks, work);
-        let rows: usize = chunks.iter().map(|chunk| chunk.wanted).sum();
+        let hidden = self.hidden(chunks, work);
+        self.logits(hidden, logits);
+    }
+
+    /// As [`DecoderPlan::forward`], without the head: returns the hidden states of the wanted rows.
+    ///
+    /// # Shapes
+    /// → `[Σ wanted, M]`
+    ///
+    /// # Panics
+    /// As [`PlannedDecoder::forward`].
+    pub fn hidden<'w>(&self, chunks: &mut [Chunk], work: &'w mut Work) -> &'w [f32] {
+        self.decoder.forward(chunks, work)
+    }
+
+    /// Replaces the contents of `logits` by those of any hidden states.
+    ///
+    /// # Shapes
+    /// `hidden: [N, M]` → `logits: [N, V]`
+    pub fn logits(&self, hidden: &[f32], logits: &mut Vec<f32>) {
+        let rows = hidden.len() / self.width();
         // Not cleared first: all of it is overwritten.
         logits.resize(rows * self.vocabulary(), 0.0);
         if rows > 0 {
             self.head.forward(hidden, logits);
         }
+    }
+
+    /// `M`, the width of a hidden state.
+    pub fn width(&self) -> usize {
+        self.decoder.width()
     }
 }
 

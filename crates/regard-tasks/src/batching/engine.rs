@@ -1,6 +1,7 @@
 //! The engine: sessions begin, ask for steps and end.
 
-use super::limits::{BatchLimits, BatchUse};
+use super::cancel::Cancel;
+use super::limits::{BatchLimits, BatchUse, Guesses};
 use super::session::Session;
 use super::state::{Answer, Request, State};
 use crate::{Error, Result};
@@ -11,6 +12,9 @@ use std::time::Duration;
 /// Longest wait for sessions that generated in the last step and have not asked for the next one: a
 /// step without them would leave them behind, and compute the weights' products twice.
 const GRACE: Duration = Duration::from_millis(2);
+
+/// Time between two looks at whether a session that waits for room was cancelled.
+const POLL: Duration = Duration::from_millis(20);
 
 /// One model that several threads generate with.
 pub struct BatchEngine {
@@ -24,6 +28,12 @@ impl BatchEngine {
     /// Creates an engine for a planned model.
     pub fn new(plan: DecoderPlan, limits: BatchLimits) -> BatchEngine {
         BatchEngine { plan, limits, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Replaces the limits, and forgets the prompts that were read.
+    pub fn set_limits(&mut self, limits: BatchLimits) {
+        self.limits = limits;
+        self.lock().prompts = Default::default();
     }
 
     /// Returns the model.
@@ -42,28 +52,46 @@ impl BatchEngine {
         BatchUse {
             sessions: state.sessions,
             waiting: state.queue.len(),
-            tokens: state.reserved,
+            reserved_bytes: state.reserved,
             cache_bytes: self.plan.cache_bytes(),
             ..state.count
         }
     }
 
-    /// Begins a session for `rows` sequences of at most `length` tokens each. It waits until there is
-    /// room for them; `cancelled` is asked meanwhile, about every 50 ms.
+    /// Most bytes that the cache of a sequence of `length` tokens takes.
+    pub(crate) fn bytes(&self, length: usize) -> usize {
+        self.plan.sequence_bytes(self.limits.cache, length, self.limits.chunk())
+    }
+
+    /// Begins a session for `rows` sequences of at most `length` tokens each. It waits, in the order
+    /// of the calls, until there is room for them; `cancelled` is asked meanwhile. A thread that keeps a session and waits for
+    /// another one of the same engine may wait for itself.
     ///
     /// # Errors
-    /// If they exceed the limit of the engine, or the wait was cancelled.
+    /// If they exceed the limit of the engine by themselves, or if it is cancelled.
     pub fn session(
         &self,
         rows: usize,
         length: usize,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Session<'_>> {
-        let reserved = rows.saturating_mul(length);
-        if reserved > self.limits.tokens {
+        let (bytes, limit) = (rows.saturating_mul(self.bytes(length)), self.limits.cache_bytes);
+        if bytes > limit {
+            let size = |bytes: usize| match bytes {
+                0..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+                _ => format!("{:.1} MB", bytes as f64 / 1e6),
+            };
             return Err(Error::invalid(format!(
-                "{rows} sequences of up to {length} tokens need {reserved} positions in the KV \
-                 cache, the limit is {}",
+                "KV cache: {rows} sequences of up to {length} tokens need {} in {}, the limit is {}; \
+                 need fewer or shorter sequences, a smaller type, or a higher limit",
+                size(bytes),
+                self.limits.cache.name(),
+                size(limit)
+            )));
+        }
+        if rows.saturating_mul(length) > self.limits.tokens {
+            return Err(Error::invalid(format!(
+                "{rows} sequences of up to {length} tokens exceed the limit of {} positions",
                 self.limits.tokens
             )));
         }
@@ -73,33 +101,31 @@ impl BatchEngine {
         state.queue.push_back(number);
         loop {
             let first = state.queue.front() == Some(&number);
-            if first && state.reserved + reserved <= self.limits.tokens {
+            if first && state.reserved + bytes <= limit {
                 state.queue.pop_front();
-                state.reserved += reserved;
+                state.reserved += bytes;
                 state.sessions += 1;
                 // Prompts are kept only while nobody needs their room.
-                while state.reserved + state.prompts.tokens() > self.limits.tokens
-                    && state.prompts.drop_one()
-                {}
+                while state.reserved + state.prompts.bytes() > limit && state.prompts.drop_one() {}
                 self.changed.notify_all();
-                return Ok(Session::new(self, number, reserved));
+                return Ok(Session::new(self, number, bytes, [rows, length]));
             }
             if cancelled() {
                 state.queue.retain(|waiting| *waiting != number);
                 self.changed.notify_all();
-                return Err(Error::invalid("cancelled while it waited for room"));
+                return Err(Cancel::error("it waited for room"));
             }
-            let poll = Duration::from_millis(50);
             state =
-                self.changed.wait_timeout(state, poll).unwrap_or_else(PoisonError::into_inner).0;
+                self.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Ends a session.
-    pub(super) fn end(&self, number: u64, reserved: usize) {
+    pub(super) fn end(&self, number: u64, reserved: usize, guesses: Guesses) {
         let mut state = self.lock();
         state.reserved -= reserved;
         state.sessions -= 1;
+        state.count.guesses += guesses;
         state.expected.retain(|expected| *expected != number);
         state.answers.remove(&number);
         drop(state);
@@ -111,7 +137,7 @@ impl BatchEngine {
     }
 
     /// Waits for the answer to a request. The calling thread computes steps if nobody else does.
-    pub(super) fn ask(&self, number: u64, request: Request) -> Result<Answer> {
+    pub(super) fn ask(&self, number: u64, request: Request, cancel: &Cancel) -> Result<Answer> {
         let mut state = self.lock();
         state.expected.retain(|expected| *expected != number);
         state.requests.insert(number, request);
@@ -120,6 +146,12 @@ impl BatchEngine {
         loop {
             if let Some(answer) = state.answers.remove(&number) {
                 return answer.map_err(Error::Invalid);
+            }
+            // A request that is being computed is not there now, but may come back.
+            if cancel.is_cancelled() && state.requests.remove(&number).is_some() {
+                state.order.retain(|waiting| *waiting != number);
+                self.changed.notify_all();
+                return Err(Cancel::error("its tokens waited to be processed"));
             }
             if state.busy {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -6,22 +6,32 @@
 //! is no thread of its own: whichever session waits while nobody computes does the next step for
 //! all. Sessions begin and end at any time.
 //!
+//! Each session reserves the bytes that its caches may take when it begins, and waits for them if
+//! need be, so that no session runs out of room on its way and none waits for one that waits for
+//! it. [`Cancel`] ends a session from another thread.
+//!
 //! A session gives the same bits alone and together with others: results of a sequence depend on
 //! its own tokens only ([`regard_models::text::DecoderPlan`]).
 
+mod cancel;
+mod draft;
 mod engine;
 mod limits;
 mod lookup;
 mod prompts;
 mod session;
+mod speed;
 mod state;
 mod steps;
 #[cfg(test)]
 mod tests;
 mod threads;
 
+pub use cancel::Cancel;
 pub use engine::BatchEngine;
-pub use limits::{BatchLimits, BatchUse};
+pub use limits::{BatchLimits, BatchUse, Guesses};
 pub use lookup::Lookup;
+pub use regard_attention::plan::CacheType;
 pub use session::Session;
-pub use threads::for_each;
+pub use speed::PaceBeside;
+pub use threads::{for_each, in_order};

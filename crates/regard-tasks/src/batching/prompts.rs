@@ -12,13 +12,21 @@ const KEPT: usize = 32;
 /// Caches of prompts, the most recently used last.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
-    kept: VecDeque<(Vec<u32>, SequenceCache)>,
+    kept: VecDeque<Kept>,
+}
+
+/// A prompt that was read.
+#[derive(Debug)]
+struct Kept {
+    tokens: Vec<u32>,
+    cache: SequenceCache,
+    bytes: usize,
 }
 
 impl Prompts {
     /// Returns a cache that holds the longest known beginning of a prompt, if there is one.
     pub fn find(&mut self, prompt: &[u32]) -> Option<SequenceCache> {
-        let shared = |(tokens, cache): &(Vec<u32>, SequenceCache)| {
+        let shared = |Kept { tokens, cache, .. }: &Kept| {
             let same = tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count();
             if same >= WORTH && cache.can_truncate(same) { same } else { 0 }
         };
@@ -27,7 +35,7 @@ impl Prompts {
             return None;
         }
         let found = self.kept.remove(at).expect("it was just found");
-        let mut cache = found.1.clone();
+        let mut cache = found.cache.clone();
         self.kept.push_back(found);
         cache.truncate(same);
         Some(cache)
@@ -38,16 +46,16 @@ impl Prompts {
         a.iter().zip(b).take_while(|(a, b)| a == b).count() >= WORTH
     }
 
-    /// Keeps the cache of a prompt that was read. Positions of all kept prompts count towards the
-    /// limit of tokens.
-    pub fn keep(&mut self, tokens: &[u32], cache: &SequenceCache, most: usize) {
-        if tokens.len() < WORTH || tokens.len() > most {
+    /// Keeps the cache of a prompt that was read, of at most `bytes`. All kept prompts together take
+    /// at most `most` bytes.
+    pub fn keep(&mut self, tokens: &[u32], cache: &SequenceCache, bytes: usize, most: usize) {
+        if tokens.len() < WORTH || bytes > most {
             return;
         }
         // A prompt that continues another one replaces it.
-        self.kept.retain(|(known, _)| !tokens.starts_with(known));
-        self.kept.push_back((tokens.to_vec(), cache.clone()));
-        while self.kept.len() > KEPT || self.tokens() > most {
+        self.kept.retain(|known| !tokens.starts_with(&known.tokens));
+        self.kept.push_back(Kept { tokens: tokens.to_vec(), cache: cache.clone(), bytes });
+        while self.kept.len() > KEPT || self.bytes() > most {
             self.kept.pop_front();
         }
     }
@@ -57,8 +65,8 @@ impl Prompts {
         self.kept.pop_front().is_some()
     }
 
-    /// Number of positions of all kept prompts.
-    pub fn tokens(&self) -> usize {
-        self.kept.iter().map(|(tokens, _)| tokens.len()).sum()
+    /// Bytes of all kept prompts, at most.
+    pub fn bytes(&self) -> usize {
+        self.kept.iter().map(|known| known.bytes).sum()
     }
 }

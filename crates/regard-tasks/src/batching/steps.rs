@@ -2,10 +2,28 @@
 
 use super::engine::BatchEngine;
 use super::prompts::Prompts;
-use super::state::{Answer, Part, Request, State};
+use super::state::{Answer, Part, Request, Scores, State};
+use regard_attention::ops::{Scan, all_below_infinity};
 use regard_attention::plan::{Chunk, Work};
+use regard_attention::pool::parallel;
+use std::any::Any;
 use std::sync::MutexGuard;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Rows whose logits are computed at once to score them: a vocabulary of 50,000 takes 13 MB.
+const SCORED: usize = 64;
+
+/// Time without a generated token after which prompts need not care for the pace of generation.
+const QUIET: Duration = Duration::from_millis(250);
+
+/// What a step computes.
+struct Computed {
+    /// Logits of all tokens that were fed to rows.
+    logits: Vec<f32>,
+    /// Log-probabilities of prompts, in the order of the parts.
+    logprobs: Vec<f64>,
+}
 
 impl BatchEngine {
     /// Computes one step of all requests.
@@ -22,18 +40,17 @@ impl BatchEngine {
         state.busy = false;
         state.last_step = Some(Instant::now());
         state.count.steps += 1;
+        state.count.most_cache_bytes = state.count.most_cache_bytes.max(self.plan.cache_bytes());
         match computed {
-            Ok(logits) => {
+            Ok(computed) => {
                 state.work = Some(work);
-                self.answer(&mut state, batch, logits);
+                self.answer(&mut state, batch, &computed);
             }
             Err(panic) => {
-                let message = panic.downcast_ref::<String>().cloned();
-                let message = message.or(panic.downcast_ref::<&str>().map(|x| x.to_string()));
-                let message = message.unwrap_or_else(|| "the step failed".into());
+                let message = format!("a decoding step: {}", message(&*panic));
                 for (number, _) in batch {
                     state.order.retain(|waiting| *waiting != number);
-                    state.answers.insert(number, Err(format!("a decoding step: {message}")));
+                    state.answers.insert(number, Err(message.clone()));
                 }
             }
         }
@@ -51,34 +68,51 @@ impl BatchEngine {
             .filter(|(_, request)| feeds(request))
             .map(|(number, _)| *number)
             .collect();
-        let room = match feeding.is_empty() {
-            true => self.limits.prompt_tokens,
-            false => self.limits.prompt_tokens_beside,
+        // Sessions that generate may be late for this step, and would wait for the end of it.
+        let late =
+            !state.expected.is_empty() && state.last_fed.is_some_and(|last| last.elapsed() < QUIET);
+        let mut room = match feeding.is_empty() && !late {
+            true => self.limits.prompt_tokens.max(1),
+            false => self.limits.prompt_tokens_beside.max(1),
         };
-        let mut room = room.max(1);
         for number in feeding {
             let request = state.requests.remove(&number).expect("it was just there");
             batch.push((number, Part { request, now: 0 }));
         }
-        // Prompts in the order in which they came. One that begins as another does waits for it.
+        self.add_prompts(state, &mut room, &mut batch);
+        batch
+    }
+
+    /// Adds prompts in the order in which they came. One that begins as another does waits for it.
+    /// The first one leaves half of the room to those behind it, which are often shorter.
+    fn add_prompts(&self, state: &mut State, room: &mut usize, batch: &mut Vec<(u64, Part)>) {
         let order: Vec<u64> = state.order.iter().copied().collect();
+        let rest = |request: &Request| match request {
+            Request::Prompt { tokens, read, .. } => tokens.len() - read,
+            Request::Tokens { .. } => 0,
+        };
+        let mut behind: usize = state.requests.values().map(rest).sum();
         let mut begun: Vec<Vec<u32>> = vec![];
         for number in order {
-            let Some(Request::Prompt { tokens, read, .. }) = state.requests.get(&number) else {
+            let Some(Request::Prompt { tokens, read, scores, .. }) = state.requests.get(&number)
+            else {
                 continue;
             };
-            if room == 0 {
+            if *room == 0 {
                 break;
             }
-            if *read == 0 && begun.iter().any(|other| Prompts::alike(other, tokens)) {
+            behind -= tokens.len() - read;
+            let shares = scores.is_none();
+            if shares && *read == 0 && begun.iter().any(|other| Prompts::alike(other, tokens)) {
                 continue;
             }
-            let Some(Request::Prompt { mut row, tokens, mut read }) =
+            let Some(Request::Prompt { mut row, tokens, mut read, scores }) =
                 state.requests.remove(&number)
             else {
                 continue;
             };
-            if read == 0
+            if shares
+                && read == 0
                 && row.is_empty()
                 && let Some(known) = state.prompts.find(&tokens)
             {
@@ -86,20 +120,29 @@ impl BatchEngine {
                 state.count.shared_tokens += read as u64;
                 row = known;
             }
-            begun.push(tokens.clone());
-            let now = room.min(tokens.len() - read);
-            room -= now;
-            batch.push((number, Part { request: Request::Prompt { row, tokens, read }, now }));
+            let left = if batch.iter().any(|(_, part)| part.now > 0) { 0 } else { *room / 2 };
+            let now = (*room - left.min(behind)).min(tokens.len() - read);
+            *room -= now;
+            if shares {
+                begun.push(tokens.clone());
+            }
+            batch.push((
+                number,
+                Part { request: Request::Prompt { row, tokens, read, scores }, now },
+            ));
         }
-        batch
     }
 
-    /// Runs the model, and returns the logits of all rows that are fed.
-    fn compute(&self, batch: &mut [(u64, Part)], work: &mut Work) -> Vec<f32> {
-        let mut chunks = vec![];
-        for (_, Part { request, now }) in batch {
-            match request {
+    /// Runs the model.
+    fn compute(&self, batch: &mut [(u64, Part)], work: &mut Work) -> Computed {
+        let next: Vec<u32> = batch.iter().flat_map(|(_, part)| part.scored()).copied().collect();
+        let (mut chunks, mut fed) = (vec![], 0);
+        for (_, part) in batch {
+            let scored = part.scored().len();
+            let now = part.now;
+            match &mut part.request {
                 Request::Tokens { rows, tokens } => {
+                    fed += tokens.iter().map(Vec::len).sum::<usize>();
                     let rows = rows.iter_mut().zip(&*tokens);
                     chunks.extend(rows.map(|(cache, tokens)| Chunk {
                         cache,
@@ -109,49 +152,98 @@ impl BatchEngine {
                     }));
                 }
                 // All of it was known.
-                Request::Prompt { .. } if *now == 0 => {}
-                Request::Prompt { row, tokens, read } => {
-                    let tokens = &tokens[*read..*read + *now];
-                    chunks.push(Chunk { cache: row, tokens, prompt: true, wanted: 0 });
+                Request::Prompt { .. } if now == 0 => {}
+                Request::Prompt { row, tokens, read, .. } => {
+                    let tokens = &tokens[*read..*read + now];
+                    chunks.push(Chunk { cache: row, tokens, prompt: true, wanted: scored });
                 }
             }
         }
-        let mut logits = vec![];
+        let (mut logits, mut logprobs) = (vec![], vec![]);
         if !chunks.is_empty() {
-            self.plan.forward(&mut chunks, work, &mut logits);
+            let hidden = self.plan.hidden(&mut chunks, work);
+            // Tokens come before prompts.
+            let (of_tokens, of_prompts) = hidden.split_at(fed * self.plan.width());
+            self.plan.logits(of_tokens, &mut logits);
+            logprobs = self.score(of_prompts, &next);
         }
-        logits
+        Computed { logits, logprobs }
+    }
+
+    /// Log-probabilities of tokens after hidden states.
+    fn score(&self, hidden: &[f32], next: &[u32]) -> Vec<f64> {
+        let (m, v) = (self.plan.width(), self.plan.vocabulary());
+        let (mut all, mut logits) = (Vec::with_capacity(next.len()), vec![]);
+        for (hidden, next) in hidden.chunks(SCORED * m).zip(next.chunks(SCORED)) {
+            self.plan.logits(hidden, &mut logits);
+            let bits: Vec<AtomicU64> = next.iter().map(|_| AtomicU64::new(0)).collect();
+            parallel(next.len(), &|i| {
+                let logprob = logprob(&logits[i * v..(i + 1) * v], next[i]);
+                bits[i].store(logprob.to_bits(), Ordering::Relaxed);
+            });
+            all.extend(bits.into_iter().map(|bits| f64::from_bits(bits.into_inner())));
+        }
+        all
     }
 
     /// Hands out the results of a step.
-    fn answer(&self, state: &mut State, batch: Vec<(u64, Part)>, logits: Vec<f32>) {
-        let mut rest = &logits[..];
-        for (number, Part { request, now }) in batch {
-            match request {
+    fn answer(&self, state: &mut State, batch: Vec<(u64, Part)>, computed: &Computed) {
+        let (mut logits, mut logprobs) = (&computed.logits[..], &computed.logprobs[..]);
+        for (number, part) in batch {
+            let scored = part.scored().len();
+            let answer = match part.request {
                 Request::Tokens { rows, tokens } => {
                     let fed: usize = tokens.iter().map(Vec::len).sum();
                     state.count.fed_tokens += fed as u64;
-                    let (mine, after) = rest.split_at(fed * self.plan.vocabulary());
-                    rest = after;
-                    let answer = Answer { rows, logits: mine.to_vec() };
-                    state.answers.insert(number, Ok(answer));
-                    state.order.retain(|waiting| *waiting != number);
+                    let (mine, after) = logits.split_at(fed * self.plan.vocabulary());
+                    logits = after;
                     state.expected.push(number);
+                    state.last_fed = state.last_step;
+                    Answer { rows, logits: mine.to_vec(), ..Answer::default() }
                 }
-                Request::Prompt { row, tokens, read } => {
-                    let read = read + now;
-                    state.count.prompt_tokens += now as u64;
+                Request::Prompt { row, tokens, read, mut scores } => {
+                    let read = read + part.now;
+                    state.count.prompt_tokens += part.now as u64;
+                    let (mine, after) = logprobs.split_at(scored);
+                    logprobs = after;
+                    if let Some(scores) = &mut scores {
+                        scores.logprobs.extend_from_slice(mine);
+                    }
                     if read < tokens.len() {
-                        state.requests.insert(number, Request::Prompt { row, tokens, read });
+                        let request = Request::Prompt { row, tokens, read, scores };
+                        state.requests.insert(number, request);
                         continue;
                     }
-                    let most = self.limits.tokens.saturating_sub(state.reserved);
-                    state.prompts.keep(&tokens, &row, most);
-                    let answer = Answer { rows: vec![row], logits: vec![] };
-                    state.answers.insert(number, Ok(answer));
-                    state.order.retain(|waiting| *waiting != number);
+                    match scores {
+                        // Nothing follows.
+                        Some(Scores { logprobs, .. }) => Answer { logprobs, ..Answer::default() },
+                        None => {
+                            let most = self.limits.cache_bytes.saturating_sub(state.reserved);
+                            state.prompts.keep(&tokens, &row, self.bytes(tokens.len()), most);
+                            Answer { rows: vec![row], ..Answer::default() }
+                        }
+                    }
                 }
-            }
+            };
+            state.order.retain(|waiting| *waiting != number);
+            state.answers.insert(number, Ok(answer));
         }
     }
+}
+
+/// Natural logarithm of a token's probability; NaN if a logit is NaN or +∞.
+fn logprob(logits: &[f32], token: u32) -> f64 {
+    if !all_below_infinity(logits) {
+        return f64::NAN;
+    }
+    let mut scan = Scan::default();
+    scan.row(logits, 0);
+    f64::from(logits[token as usize]) - f64::from(scan.largest) - scan.sum.ln()
+}
+
+/// Message of a panic.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let message = panic.downcast_ref::<String>().cloned();
+    let message = message.or(panic.downcast_ref::<&str>().map(|x| x.to_string()));
+    message.unwrap_or_else(|| "the step failed".into())
 }

@@ -1,36 +1,49 @@
 //! Sessions of several threads against one alone.
 
+mod budget;
+mod guesses;
+mod pace;
+mod scores;
+
 use super::*;
 use burn::tensor::Device;
-use regard_attention::plan::CacheType;
-use regard_models::text::{self, Head};
-use serde_json::json;
-use std::sync::atomic::{AtomicBool, Ordering};
+use regard_models::text::{self, Head, TextModel};
+use serde_json::{Value, json};
 use std::thread;
 
 const WORDS: usize = 53;
 
-fn engine(limits: BatchLimits) -> BatchEngine {
-    let config = json!({
+fn config() -> Value {
+    json!({
         "model_type": "llama", "vocab_size": WORDS, "hidden_size": 24, "intermediate_size": 40,
         "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 2,
-        "max_position_embeddings": 600, "initializer_range": 0.3,
-    });
-    let model = text::create(&config, Head::Words, 5, &Device::flex()).unwrap();
-    BatchEngine::new(model.plan().unwrap(), limits)
+        "max_position_embeddings": 4200, "initializer_range": 0.3,
+    })
+}
+
+fn model(config: &Value, seed: u64) -> Box<dyn TextModel> {
+    text::create(config, Head::Words, seed, &Device::flex()).unwrap()
+}
+
+fn engine(limits: BatchLimits) -> BatchEngine {
+    BatchEngine::new(model(&config(), 5).plan().unwrap(), limits)
 }
 
 fn text(length: usize, seed: usize) -> Vec<u32> {
     (0..length).map(|i| ((i * 7919 + seed * 104_729) % WORDS) as u32).collect()
 }
 
-/// Reads a prompt and continues it greedily; returns the tokens and the bits of all logits.
-fn generate(engine: &BatchEngine, prompt: &[u32], new: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut session = engine.session(1, prompt.len() + new, &|| false).unwrap();
+/// Reads a prompt and continues it greedily while told so; returns the tokens and the bits of all
+/// logits.
+fn write_while(
+    session: &mut Session,
+    prompt: &[u32],
+    more: &dyn Fn(usize) -> bool,
+) -> (Vec<u32>, Vec<u32>) {
     let (last, before) = prompt.split_last().unwrap();
     session.read(&[before]).unwrap();
     let (mut token, mut tokens, mut bits, mut logits) = (*last, vec![], vec![], vec![]);
-    for _ in 0..new {
+    while more(tokens.len()) {
         session.step(&[token], &mut logits).unwrap();
         assert_eq!(logits.len(), WORDS);
         bits.extend(logits.iter().map(|x| x.to_bits()));
@@ -39,6 +52,11 @@ fn generate(engine: &BatchEngine, prompt: &[u32], new: usize) -> (Vec<u32>, Vec<
         tokens.push(token);
     }
     (tokens, bits)
+}
+
+fn generate(engine: &BatchEngine, prompt: &[u32], new: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut session = engine.session(1, prompt.len() + new, &|| false).unwrap();
+    write_while(&mut session, prompt, &|written| written < new)
 }
 
 #[test]
@@ -57,7 +75,7 @@ fn sessions_give_the_same_bits_alone_and_together() {
             }
         });
         let usage = engine.usage();
-        assert_eq!((usage.sessions, usage.tokens, usage.waiting), (0, 0, 0));
+        assert_eq!((usage.sessions, usage.reserved_bytes, usage.waiting), (0, 0, 0));
         assert!(usage.steps < 9 * 31, "{usage:?}");
     }
 }
@@ -87,58 +105,6 @@ fn a_common_beginning_is_computed_once() {
 }
 
 #[test]
-fn sessions_beyond_the_limit_wait_and_can_be_cancelled() {
-    let engine = engine(BatchLimits { tokens: 100, ..BatchLimits::default() });
-    let error = engine.session(2, 51, &|| false).err().unwrap().to_string();
-    assert!(error.contains("102") && error.contains("100"), "{error}");
-    let first = engine.session(1, 60, &|| false).unwrap();
-    assert!(engine.session(1, 50, &|| true).err().unwrap().to_string().contains("cancelled"));
-    let began = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let session = engine.session(1, 50, &|| false).unwrap();
-            began.store(true, Ordering::SeqCst);
-            drop(session);
-        });
-        while engine.usage().waiting == 0 {
-            thread::yield_now();
-        }
-        assert!(!began.load(Ordering::SeqCst));
-        drop(first);
-    });
-    assert!(began.load(Ordering::SeqCst));
-    assert_eq!(engine.usage().tokens, 0);
-}
-
-#[test]
-fn memory_of_ended_sessions_and_of_kept_prompts_is_bounded() {
-    let engine = engine(BatchLimits { tokens: 300, ..BatchLimits::default() });
-    for i in 0..10 {
-        generate(&engine, &text(120, i), 4);
-    }
-    // Two prompts of 119 tokens are kept, two pages each.
-    let shape = regard_kernels::attention::PageShape { heads: 2, width: 4 };
-    let bytes = CacheType::F32.page_bytes(shape) * 2;
-    assert!(engine.usage().cache_bytes <= 3 * 2 * bytes, "{:?}", engine.usage());
-    // All of them go when the room is needed.
-    drop(engine.session(1, 300, &|| false).unwrap());
-    assert_eq!(engine.usage().cache_bytes, 0);
-}
-
-#[test]
-fn guessed_tokens_change_nothing() {
-    let lookup = Lookup { tokens: 4, context: 1 };
-    let guessing = engine(BatchLimits { lookup, ..BatchLimits::default() });
-    let plain = engine(BatchLimits::default());
-    // A text that repeats itself, and one that does not.
-    for prompt in [text(10, 1).repeat(4), text(30, 2)] {
-        let want = generate(&plain, &prompt, 60);
-        assert!(generate(&guessing, &prompt, 60) == want);
-    }
-    assert!(guessing.usage().steps < plain.usage().steps, "{:?}", guessing.usage());
-}
-
-#[test]
 fn beams_continue_from_their_parents() {
     let engine = engine(BatchLimits::default());
     let prompt = text(70, 3);
@@ -162,12 +128,17 @@ fn beams_continue_from_their_parents() {
 }
 
 #[test]
-fn a_step_that_fails_is_an_error_and_the_others_go_on() {
+fn what_a_session_has_no_room_for_is_an_error_and_the_others_go_on() {
     let engine = engine(BatchLimits::default());
     let mut bad = engine.session(1, 10, &|| false).unwrap();
+    let error = bad.read(&[&[1], &[2]]).unwrap_err().to_string();
+    assert!(error.contains("got 2 sequences") && error.contains("room for 1"), "{error}");
+    let error = bad.read(&[&text(11, 0)]).unwrap_err().to_string();
+    assert!(error.contains("got 11 tokens") && error.contains("room for 10"), "{error}");
     bad.read(&[&[]]).unwrap();
     let error = bad.step(&[WORDS as u32], &mut vec![]).unwrap_err().to_string();
-    assert!(error.contains("embedding"), "{error}");
+    assert!(error.contains("got 53") && error.contains("53 rows"), "{error}");
+    bad.step(&[1], &mut vec![]).unwrap();
     drop(bad);
     assert_eq!(generate(&engine, &[1, 2, 3], 5), generate(&engine, &[1, 2, 3], 5));
 }

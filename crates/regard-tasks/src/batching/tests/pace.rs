@@ -1,0 +1,62 @@
+//! A long prompt beside sessions that write.
+
+use super::*;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+#[test]
+fn eight_write_while_a_prompt_of_4000_tokens_is_read() {
+    let engine = &engine(BatchLimits::default());
+    let long = text(4000, 100);
+    let want = generate(&self::engine(BatchLimits::default()), &long, 3);
+    let written: Vec<AtomicUsize> = (0..8).map(|_| AtomicUsize::new(0)).collect();
+    let (written, done) = (&written, &AtomicBool::new(false));
+    let all = || written.iter().map(|n| n.load(Ordering::SeqCst)).collect::<Vec<_>>();
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..8)
+            .map(|i| {
+                scope.spawn(move || {
+                    let prompt = text(3 + 20 * i, i);
+                    let mut session = engine.session(1, 4000, &|| false).unwrap();
+                    let more = |tokens: usize| {
+                        written[i].store(tokens, Ordering::SeqCst);
+                        tokens < 3500 && !done.load(Ordering::SeqCst)
+                    };
+                    (write_while(&mut session, &prompt, &more), prompt)
+                })
+            })
+            .collect();
+        while all().iter().any(|tokens| *tokens < 5) {
+            thread::yield_now();
+        }
+        let (before, steps) = (all(), engine.usage().steps);
+        let mut reader = engine.session(1, 4003, &|| false).unwrap();
+        let got = write_while(&mut reader, &long, &|tokens| tokens < 3);
+        let (after, steps) = (all(), engine.usage().steps - steps);
+        done.store(true, Ordering::SeqCst);
+        assert!(got == want);
+        // The prompt was read in parts of 32 tokens.
+        assert!(steps >= 125, "{steps}");
+        for (before, after) in before.iter().zip(&after) {
+            assert!(after - before >= 20, "{before} {after} in {steps} steps");
+        }
+        for writer in writers {
+            let (got, prompt) = writer.join().unwrap();
+            let alone = generate(&self::engine(BatchLimits::default()), &prompt, got.0.len());
+            assert!(got == alone);
+        }
+    });
+}
+
+#[test]
+fn a_short_prompt_does_not_wait_for_the_end_of_a_long_one() {
+    let engine = &engine(BatchLimits { prompt_tokens: 32, ..BatchLimits::default() });
+    thread::scope(|scope| {
+        let long = scope.spawn(|| generate(engine, &text(4000, 1), 1));
+        while engine.usage().prompt_tokens < 100 {
+            thread::yield_now();
+        }
+        generate(engine, &text(40, 2), 2);
+        assert!(engine.usage().prompt_tokens < 3500, "{:?}", engine.usage());
+        long.join().unwrap();
+    });
+}
