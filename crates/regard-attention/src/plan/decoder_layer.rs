@@ -12,7 +12,27 @@ use regard_kernels::attention::{
     Attention, AttentionInputs, KeyOrValue, Page, PagedOptions, PagedQuery, decode_pages,
 };
 use regard_kernels::ops::gated::gated;
+use regard_kernels::pool::parallel;
 use regard_kernels::view::{View, ViewMut};
+use std::sync::{Mutex, PoisonError};
+
+/// Floats from which an operation on rows is divided among threads, and of each part. One thread
+/// takes some microseconds for as many, about the time to wake another.
+const SHARED: usize = 1 << 15;
+
+/// Calls `work` with pieces of whole rows and the number of the first one of each, on all threads if
+/// there are many rows.
+fn in_pieces(x: &mut [f32], row: usize, work: &(dyn Fn(usize, &mut [f32]) + Sync)) {
+    if x.len() < 2 * SHARED {
+        return work(0, x);
+    }
+    let rows = (SHARED / row.max(1)).max(1);
+    let pieces: Vec<_> = x.chunks_mut(rows * row).map(Mutex::new).collect();
+    parallel(pieces.len(), &|piece| {
+        let mut x = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
+        work(piece * rows, &mut x);
+    });
+}
 
 /// A block of a decoder, with what is not part of it.
 #[derive(Clone, Copy, Debug)]
@@ -132,20 +152,27 @@ impl PlannedLayer {
     fn place(&self, qkv: &mut Floats, spans: &[Span]) {
         let Heads { queries, keys } = self.heads;
         let (d, stride) = (self.width, self.qkv.outputs());
-        if let Some([q, k]) = &self.head_norms {
-            let mut room = Floats::new();
-            for row in qkv.chunks_exact_mut(stride) {
-                let (of_q, rest) = row.split_at_mut(queries * d);
-                for (norm, rows) in [(q, of_q), (k, &mut rest[..keys * d])] {
-                    norm.forward(rows, &mut room);
-                    rows.copy_from_slice(&room);
+        if self.head_norms.is_none() && self.rotary.is_none() {
+            return;
+        }
+        let positions = spans.iter().flat_map(|span| span.position..span.position + span.len);
+        let positions: Vec<usize> = positions.collect();
+        in_pieces(qkv, stride, &|first, qkv| {
+            if let Some([q, k]) = &self.head_norms {
+                let mut room = Floats::new();
+                for row in qkv.chunks_exact_mut(stride) {
+                    let (of_q, rest) = row.split_at_mut(queries * d);
+                    for (norm, rows) in [(q, of_q), (k, &mut rest[..keys * d])] {
+                        norm.forward(rows, &mut room);
+                        rows.copy_from_slice(&room);
+                    }
                 }
             }
-        }
-        if let Some(angles) = &self.rotary {
-            let positions = spans.iter().flat_map(|span| span.position..span.position + span.len);
-            angles.rotate_rows(qkv, stride, queries + keys, positions);
-        }
+            if let Some(angles) = &self.rotary {
+                let positions = positions[first..].iter().copied().take(qkv.len() / stride);
+                angles.rotate_rows(qkv, stride, queries + keys, positions);
+            }
+        });
     }
 
     /// Appends keys and values to the caches.
@@ -225,12 +252,24 @@ impl PlannedLayer {
         let mut both = Floats::new();
         both.set_len(2 * hk * keys * d);
         let (k, v) = both.split_at_mut(hk * keys * d);
+        // A page of a head is a task: the pages of a long prompt are megabytes.
+        let mut parts = vec![];
         for (which, all) in [(KeyOrValue::Key, &mut *k), (KeyOrValue::Value, &mut *v)] {
             for (head, of_head) in all.chunks_exact_mut(keys * d).enumerate() {
-                let parts = of_head.chunks_mut(Page::POSITIONS * d).zip(pages);
-                parts.for_each(|(to, page)| ok(page.read(head, which, to)));
+                let of_pages = of_head.chunks_mut(Page::POSITIONS * d).zip(pages);
+                parts.extend(of_pages.map(|(to, page)| Mutex::new((head, which, to, *page))));
             }
         }
+        let copy = |part: usize| {
+            let mut part = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+            let (head, which, to, page) = &mut *part;
+            ok(page.read(*head, *which, to));
+        };
+        match 2 * hk * keys * d < SHARED {
+            true => (0..parts.len()).for_each(copy),
+            false => parallel(parts.len(), &copy),
+        }
+        drop(parts);
         let strides = [span.len * stride, d, stride, 1].map(|x| x as isize);
         let q = ok(View::strided(qkv, [1, h, span.len, d], strides, 0));
         let strides = [span.len * h * d, d, h * d, 1].map(|x| x as isize);
