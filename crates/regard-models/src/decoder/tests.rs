@@ -100,6 +100,22 @@ fn a_prompt_gives_the_same_bits_in_chunks_of_any_size() {
     }
 }
 
+/// A part of this many tokens is rotated and normalised in pieces, and its pages are copied in pieces.
+#[test]
+fn a_long_prompt_gives_the_same_bits_at_once_and_in_chunks() {
+    let mut config = configs().swap_remove(3);
+    assert_eq!(config["model_type"], "qwen3");
+    config["max_position_embeddings"] = json!(1500);
+    config["num_hidden_layers"] = json!(2);
+    let model = model(&config);
+    let (plan, text) = (model.plan().unwrap(), text(1400, 3));
+    for kind in CacheType::ALL {
+        let whole = read(&plan, &mut plan.sequence(kind), &text, 1400);
+        let parts = read(&plan, &mut plan.sequence(kind), &text, 100);
+        assert_eq!(bits(&whole), bits(&parts), "{kind:?}");
+    }
+}
+
 #[test]
 fn sequences_together_give_the_bits_of_each_alone() {
     for (config, kind) in configs().iter().zip(CacheType::ALL.iter().cycle()) {
