@@ -93,6 +93,11 @@ impl ModelFiles {
         ModelFiles { storage, ..self }
     }
 
+    /// Number of bits to which weight matrices are quantised when the model is opened, if any.
+    pub fn storage(&self) -> Option<Bits> {
+        self.storage
+    }
+
     /// Replaces the folder, if it is one.
     ///
     /// # Errors

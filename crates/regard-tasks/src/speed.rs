@@ -1,5 +1,6 @@
 //! Times a text model on random tokens: forward pass, generation and training step.
 
+use crate::batching::{BatchEngine, BatchLimits};
 use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Stream;
@@ -19,6 +20,32 @@ pub struct TextBenchmark {
     step: u64,
 }
 
+/// A model of random weights, of the type in which they are wanted.
+fn random(files: &ModelFiles, head: Head, device: &Device) -> Result<Box<dyn TextModel>> {
+    let mut model = text::create(&files.config()?, head, 0, device)?;
+    if let Some(bits) = files.storage().filter(|_| !device.is_autodiff()) {
+        model.quantize(&|_| Some(bits));
+    }
+    Ok(model)
+}
+
+/// Opens or creates a causal language model, as [`TextBenchmark::open`] does, to generate many
+/// sequences at once.
+///
+/// # Errors
+/// If the files cannot be read, or the model cannot be planned.
+pub fn batching(model: impl Into<ModelFiles>, limits: BatchLimits) -> Result<BatchEngine> {
+    let (files, device) = (train::files(model)?, Device::flex());
+    let model = match files.has_weights() {
+        true => text::open(files, Some(Head::Words), 0, &device)?,
+        false => random(&files, Head::Words, &device)?,
+    };
+    let plan = model.plan().ok_or_else(|| {
+        Error::invalid("this model does not generate many sequences at once: need a decoder")
+    })?;
+    Ok(BatchEngine::new(plan, limits))
+}
+
 /// Times of generation.
 pub struct GenerationTimes {
     /// Seconds to process the prompts and predict the first token.
@@ -35,7 +62,7 @@ impl TextBenchmark {
         let device = if learning { Device::flex().autodiff() } else { Device::flex() };
         let model = match files.has_weights() {
             true => text::open(files, Some(head), 0, &device)?,
-            false => text::create(&files.config()?, head, 0, &device)?,
+            false => random(&files, head, &device)?,
         };
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
         Ok(TextBenchmark { model, adamw, device, step: 0 })

@@ -29,6 +29,7 @@ mod say;
 mod score;
 mod search;
 mod search_file;
+mod sequences;
 mod summarize;
 mod tables;
 mod tag;

@@ -6,6 +6,7 @@ mod regression;
 mod split;
 mod step;
 mod texts;
+mod together;
 mod translate;
 
 use super::{Global, Outcome};
@@ -27,6 +28,7 @@ enum What {
     Regression(regression::Flags),
     Images(images::Flags),
     Texts(texts::Flags),
+    Together(together::Flags),
     Translate(translate::Flags),
 }
 
@@ -37,6 +39,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         What::Regression(flags) => regression::run(flags, global, out),
         What::Images(flags) => images::run(flags, global, out),
         What::Texts(flags) => texts::run(flags, global, out),
+        What::Together(flags) => together::run(flags, global, out),
         What::Translate(flags) => translate::run(flags, global, out),
     }
 }

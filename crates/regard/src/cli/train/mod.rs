@@ -210,7 +210,7 @@ struct Ended<'a> {
 }
 
 /// Parses a number of bytes, with or without a unit.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
     let units = [("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("", 1)];
     let upper = text.trim().to_ascii_uppercase();
     let found = units.iter().find_map(|(unit, size)| Some((upper.strip_suffix(unit)?, *size)));
