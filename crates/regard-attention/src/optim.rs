@@ -136,7 +136,8 @@ impl AdamW {
         module.visit(&mut Gather { grads, path: vec![], into: &mut self.gathered });
     }
 
-    /// Updates all parameters that have a gradient, with the learning rate `lr`.
+    /// Updates all parameters that have a gradient, with the learning rate `lr`. Those that require
+    /// none stay as they are.
     pub fn step<M: Module>(&mut self, lr: f64, module: M, grads: Gradients) -> M {
         let gathered = std::mem::take(&mut self.gathered);
         let mut take =
@@ -253,6 +254,10 @@ impl ModuleMapper for Take {
         self.path.pop();
     }
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if !param.val().is_require_grad() {
+            // It is frozen.
+            return param;
+        }
         let path = self.path.join(".");
         let gathered = self.gathered.remove(&path);
         let gradient = match (param.val().grad_remove(&mut self.grads), gathered) {

@@ -1,15 +1,17 @@
 //! The files of a model, wherever they are: a folder, a snapshot of the Hugging Face Hub (which is
 //! a folder too), one file of llama.cpp or llama2.c, or built into the program.
 
+use crate::adapter::{self, Adapter};
 use crate::checkpoint::{self, Arrays};
 use crate::gguf::{self, Gguf};
 use crate::llama2c::{self, Llama2c};
 use crate::vocabulary::Vocabulary;
-use crate::{Error, Result, text};
+use crate::{Error, Result, text, zoo};
 use regard_attention::quant::Bits;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Files of a model in the Hugging Face layout.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub struct ModelFiles {
     place: Place,
     /// Number of bits to which weight matrices are quantised on load.
     storage: Option<Bits>,
+    /// Adapter whose updates are added to the weights on load.
+    adapter: Option<Arc<Adapter>>,
 }
 
 #[derive(Clone, Debug)]
@@ -70,13 +74,19 @@ impl<P: AsRef<Path> + ?Sized> From<&P> for ModelFiles {
     fn from(path: &P) -> ModelFiles {
         let path = path.as_ref().to_path_buf();
         let place = if is_one_file(&path) { Place::File(path) } else { Place::Folder(path) };
-        ModelFiles { place, storage: None }
+        place.into()
     }
 }
 
 impl From<BuiltIn> for ModelFiles {
     fn from(files: BuiltIn) -> ModelFiles {
-        ModelFiles { place: Place::BuiltIn(files), storage: None }
+        Place::BuiltIn(files).into()
+    }
+}
+
+impl From<Place> for ModelFiles {
+    fn from(place: Place) -> ModelFiles {
+        ModelFiles { place, storage: None, adapter: None }
     }
 }
 
@@ -96,6 +106,11 @@ impl ModelFiles {
     /// Number of bits to which weight matrices are quantised when the model is opened, if any.
     pub fn storage(&self) -> Option<Bits> {
         self.storage
+    }
+
+    /// Adds the updates of an adapter to the weights when the model is opened.
+    pub fn adapted(self, adapter: Adapter) -> ModelFiles {
+        ModelFiles { adapter: Some(Arc::new(adapter)), ..self }
     }
 
     /// Replaces the folder, if it is one.
@@ -225,10 +240,12 @@ impl ModelFiles {
     }
 
     /// Returns the weights without copying where possible: memory-mapped from a folder, or as part
-    /// of the program's binary.
+    /// of the program's binary. Updates of adapters are added: that of [`ModelFiles::adapted`], and
+    /// that of a folder which holds an adapter in place of weights, to the weights of its base.
     pub fn weights(&self) -> Result<Arrays> {
+        let own = self.own_adapter().map(Adapter::open).transpose()?;
         let mut arrays = match &self.place {
-            Place::Folder(folder) => checkpoint::map_weights(folder)?,
+            Place::Folder(_) => checkpoint::map_weights(&self.weights_folder()?)?,
             Place::File(path) => self.weights_of_file(path)?,
             Place::BuiltIn(_) => {
                 let bytes = self.read(checkpoint::WEIGHTS, u64::MAX)?;
@@ -239,6 +256,12 @@ impl ModelFiles {
                 arrays.map_err(|message| Error::file(self.path(checkpoint::WEIGHTS), message))?
             }
         };
+        for adapter in own.iter().chain(self.adapter.as_deref()) {
+            let layers = zoo::linear_layers_of(&self.config()?, &arrays);
+            let layers =
+                layers.map_err(|e| Error::file(self.path(checkpoint::CONFIG), e.to_string()))?;
+            adapter.merge(&layers, &mut arrays, &self.weights_path())?;
+        }
         arrays.values_mut().for_each(|array| array.storage = self.storage);
         Ok(arrays)
     }
@@ -261,39 +284,83 @@ impl ModelFiles {
         Ok(arrays)
     }
 
+    /// The folder, if it holds an adapter in place of weights: that of a run which trained one.
+    fn own_adapter(&self) -> Option<&Path> {
+        let is_alone = |folder: &&Path| adapter::is_adapter(folder) && !has_weights(folder);
+        self.folder().filter(is_alone)
+    }
+
+    /// The folder of the weights: the model's own, or that of the base of its adapter.
+    fn weights_folder(&self) -> Result<PathBuf> {
+        let Some(folder) = self.own_adapter() else { return Ok(self.place().to_path_buf()) };
+        let named = adapter::read_config(folder)?.base.unwrap_or_default();
+        let base = PathBuf::from(&named);
+        match has_weights(&base) {
+            true => Ok(base),
+            false => Err(Error::file(
+                folder.join(adapter::CONFIG),
+                format!(
+                    "base_model_name_or_path: got {named:?}, which is not a folder with weights here. \
+                     To use the adapter with the model that it was trained on: --model MODEL \
+                     --adapter {}",
+                    folder.display()
+                ),
+            )),
+        }
+    }
+
     /// Whether there are weights, in any supported format.
     pub fn has_weights(&self) -> bool {
-        self.file().is_some() || checkpoint::PLACES.iter().any(|name| self.has(name))
+        let own = checkpoint::PLACES.iter().any(|name| self.has(name));
+        self.file().is_some() || own || self.own_adapter().is_some()
     }
 
     /// Path of the weights or of their index, for messages.
     pub fn weights_path(&self) -> PathBuf {
-        match &self.place {
-            Place::Folder(folder) => checkpoint::weights_file(folder),
-            Place::File(file) => file.clone(),
-            Place::BuiltIn(_) => self.path(checkpoint::WEIGHTS),
+        match (&self.place, self.own_adapter()) {
+            (Place::Folder(_), Some(folder)) => adapter::weights_file(folder),
+            (Place::Folder(folder), None) => checkpoint::weights_file(folder),
+            (Place::BuiltIn(_), _) => self.path(checkpoint::WEIGHTS),
+            (Place::File(file), _) => file.clone(),
         }
+    }
+
+    /// Files of the weights of a folder: one, or the shards of an index; and those of adapters.
+    /// Empty for a built-in model.
+    pub fn weight_files(&self) -> Result<Vec<PathBuf>> {
+        let mut all = vec![];
+        if self.folder().is_some() {
+            let folder = self.weights_folder()?;
+            let file = checkpoint::weights_file(&folder);
+            match file.extension().is_some_and(|end| end == "json") {
+                true => all.extend(checkpoint::shards(&file)?.iter().map(|s| folder.join(s))),
+                false => all.push(file),
+            }
+        }
+        all.extend(self.file().map(Path::to_path_buf));
+        all.extend(self.own_adapter().map(adapter::weights_file));
+        all.extend(self.adapter.as_ref().map(|adapter| adapter.weights().to_path_buf()));
+        Ok(all)
     }
 
     /// Size of the weight files in bytes.
     pub fn weights_size(&self) -> Result<u64> {
-        let folder = match &self.place {
-            Place::Folder(folder) => folder,
-            Place::File(file) => {
-                return std::fs::metadata(file).map(|m| m.len()).map_err(Error::io(file));
-            }
+        let built_in = match &self.place {
+            Place::Folder(_) | Place::File(_) => 0,
             Place::BuiltIn(files) => {
-                return Ok(files.get(checkpoint::WEIGHTS).map_or(0, |bytes| bytes.len() as u64));
+                files.get(checkpoint::WEIGHTS).map_or(0, |bytes| bytes.len() as u64)
             }
         };
-        let file = checkpoint::weights_file(folder);
-        let size = |path: &Path| std::fs::metadata(path).map(|m| m.len()).map_err(Error::io(path));
-        if file.extension().is_none_or(|end| end != "json") {
-            return size(&file);
-        }
-        let shards = checkpoint::shards(&file)?;
-        shards.iter().map(|shard| size(&folder.join(shard))).sum()
+        let size =
+            |path: &PathBuf| std::fs::metadata(path).map(|m| m.len()).map_err(Error::io(path));
+        let files: u64 = self.weight_files()?.iter().map(size).sum::<Result<_>>()?;
+        Ok(built_in + files)
     }
+}
+
+/// Whether a folder has weights, in any supported format.
+fn has_weights(folder: &Path) -> bool {
+    checkpoint::PLACES.iter().any(|name| folder.join(name).exists())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::layers::{
     Block, BlockConfig, Call, Dropout, Embedding, EmbeddingConfig, FeedForwardConfig, KvCache,
-    Linear, Norm, NormConfig, SelfAttentionConfig,
+    Norm, NormConfig, SelfAttentionConfig,
 };
 use regard_attention::mask::{Mask, causal};
 use regard_attention::ops::Activation;
@@ -167,11 +167,11 @@ fn block(config: &Config, init: &mut Init) -> Block {
 
 fn bind_block(b: &mut Binder, block: &mut Block) {
     b.optional_norm("ln_1", &mut block.attention_norm);
-    bind_transposed(b, "attn.c_attn", &mut block.attention.qkv);
-    bind_transposed(b, "attn.c_proj", &mut block.attention.out);
+    b.linear_by_inputs("attn.c_attn", &mut block.attention.qkv);
+    b.linear_by_inputs("attn.c_proj", &mut block.attention.out);
     b.norm("ln_2", &mut block.forward_norm);
-    bind_transposed(b, "mlp.c_fc", &mut block.forward.up);
-    bind_transposed(b, "mlp.c_proj", &mut block.forward.down);
+    b.linear_by_inputs("mlp.c_fc", &mut block.forward.up);
+    b.linear_by_inputs("mlp.c_proj", &mut block.forward.down);
 }
 
 /// Scale of layer `number`; `None` for the usual `1/√D`.
@@ -181,16 +181,6 @@ fn scale(config: &Config, number: usize) -> Option<f32> {
     let by_layer = config.scale_attn_by_inverse_layer_idx;
     let scale = if by_layer { scale / (number + 1) as f32 } else { scale };
     (scale != usual).then_some(scale)
-}
-
-/// Binds a linear layer whose matrix is stored as `[I, O]`, transposed to PyTorch's `Linear`.
-fn bind_transposed(b: &mut Binder, name: &str, layer: &mut Linear) {
-    b.at(name, |b| {
-        b.weight("weight", &mut layer.weight);
-        if let Some(bias) = &mut layer.bias {
-            b.tensor("bias", bias);
-        }
-    });
 }
 
 impl Body for Gpt2 {

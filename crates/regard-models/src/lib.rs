@@ -6,6 +6,7 @@
 //! [`zoo`] creates and loads every network.
 #![forbid(unsafe_code)]
 
+pub mod adapter;
 pub mod bahdanau;
 pub mod bert;
 pub mod checkpoint;

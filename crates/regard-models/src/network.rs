@@ -5,7 +5,8 @@
 //! computation is a capability, a small trait that a network may have: [`TextModel`], [`Seq2Seq`],
 //! [`StoryModel`], or the type itself where only one model has it.
 
-use crate::checkpoint::{Arrays, Binder};
+use crate::adapter::{self, AdapterConfig, LinearLayer};
+use crate::checkpoint::{Arrays, Binder, LinearPart};
 use crate::seq2seq::Seq2Seq;
 use crate::story::StoryModel;
 use crate::text::{self, Family, TextModel};
@@ -26,7 +27,8 @@ pub trait Network: Any + Send + Sync {
     /// Weights, by their names in a checkpoint.
     fn weights(&self) -> Arrays;
 
-    /// Gradients of the weights, by the same names; zeros for those without a gradient.
+    /// Gradients of the weights, by the same names; zeros for those without a gradient. Those of an
+    /// adapter in training have the names of [`Network::adapter`].
     ///
     /// # Panics
     /// If the network is not on a device with autodiff: there are no gradients then.
@@ -64,6 +66,30 @@ pub trait Network: Any + Send + Sync {
     /// # Panics
     /// If the network is on a device with autodiff, or on one that the kernels do not run on.
     fn quantize(&mut self, _bits: &dyn Fn(&str) -> Option<Bits>) {}
+
+    /// Freezes all weights, and adds trainable updates of low rank to the linear layers that the
+    /// configuration names. An inference copy has them added to its weights. Returns the number of
+    /// their parameters.
+    ///
+    /// # Errors
+    /// If the configuration names no linear layer of the network.
+    fn adapt(&mut self, _config: &AdapterConfig, _seed: u64) -> Result<usize> {
+        Err(Error::invalid("this network has no linear layers that can be adapted"))
+    }
+
+    /// Returns the tensors of the updates, with PEFT's names, and whether all are of weights whose
+    /// rows are inputs.
+    fn adapter(&self) -> (Arrays, bool) {
+        (Arrays::new(), false)
+    }
+
+    /// Replaces all updates.
+    ///
+    /// # Errors
+    /// If there are others, or in other sizes.
+    fn restore_adapter(&mut self, _updates: Arrays) -> Result<()> {
+        Err(Error::invalid("this network has no adapter"))
+    }
 
     /// Converts to a text model, if it is one.
     fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
@@ -173,6 +199,11 @@ pub(crate) trait Definition: Module + Sync + 'static {
         false
     }
 
+    /// Whether a linear layer belongs to the body of the model, not to its head.
+    fn is_body(&self, _name: &str) -> bool {
+        true
+    }
+
     fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
         None
     }
@@ -202,7 +233,10 @@ impl<M: Definition> Network for M {
         // A stored matrix has no gradient: mapping it would return its values.
         let trains = self.devices().iter().all(|device| device.is_autodiff());
         assert!(trains, "gradients: the network is an inference copy, which has none");
-        Network::weights(&self.clone().map(&mut AsGradients(grads)))
+        let gradients = self.clone().map(&mut AsGradients(grads));
+        let mut all = Network::weights(&gradients);
+        all.extend(gradients.adapter().0);
+        all
     }
 
     fn parameters(&self) -> usize {
@@ -234,7 +268,7 @@ impl<M: Definition> Network for M {
 
     fn restore(&mut self, weights: Arrays) -> Result<()> {
         let weights = self.rename_on_load(weights);
-        let device = self.devices().into_iter().next().unwrap_or_default();
+        let device = device_of(self);
         let problems = put(self, weights, &|_| false, &device);
         match problems.is_empty() {
             true => Ok(()),
@@ -243,9 +277,23 @@ impl<M: Definition> Network for M {
     }
 
     fn quantize(&mut self, bits: &dyn Fn(&str) -> Option<Bits>) {
-        let device = self.devices().into_iter().next().unwrap_or_default();
+        let device = device_of(self);
         assert!(Weight::can_be_stored(&device), "quantize: need a CPU device without autodiff");
         self.bind(&mut Binder::quantize(bits));
+    }
+
+    fn adapt(&mut self, config: &AdapterConfig, seed: u64) -> Result<usize> {
+        let device = device_of(self);
+        adapter::adapt(self, config, seed, &device).map_err(Error::Invalid)
+    }
+
+    fn adapter(&self) -> (Arrays, bool) {
+        adapter::trained(self)
+    }
+
+    fn restore_adapter(&mut self, updates: Arrays) -> Result<()> {
+        let device = device_of(self);
+        adapter::restore(self, updates, &device).map_err(Error::Invalid)
     }
 
     fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
@@ -259,6 +307,19 @@ impl<M: Definition> Network for M {
     fn into_story(self: Box<Self>) -> Option<Box<dyn StoryModel>> {
         Definition::into_story(self)
     }
+}
+
+/// Device of a module.
+fn device_of(module: &impl Module) -> Device {
+    module.devices().into_iter().next().unwrap_or_default()
+}
+
+/// Lists the linear layers of a model.
+pub(crate) fn linear_layers<M: Definition>(mut model: M) -> Vec<LinearLayer> {
+    let mut layers = vec![];
+    let mut visit = |part: LinearPart| layers.push(LinearLayer::of(&part));
+    model.bind(&mut Binder::linear_parts(&mut visit));
+    layers
 }
 
 /// Beginning of the problem of a tensor that a model does not have.

@@ -21,8 +21,9 @@
 //! assert_eq!(model.forward(&source, words, Mode::Eval).logits.dims(), [2, 3, 30]);
 //! ```
 
+use crate::adapter::LinearLayer;
 use crate::checkpoint::{self, Arrays, Binder, TensorProblem};
-use crate::network::{Capability, Definition, InputKind, Network, put};
+use crate::network::{Capability, Definition, InputKind, Network, linear_layers, put};
 use crate::text::{Family, Headed};
 use crate::{Error, ModelFiles, Result, memory, misfit};
 use crate::{
@@ -41,7 +42,11 @@ pub(crate) struct Kind {
     task: fn(&Value) -> Result<&'static str, String>,
     make: Make,
     fill: Fill,
+    linear: Linear,
 }
+
+/// Lists the linear layers of a configuration.
+type Linear = fn(&Value, &Arrays) -> Result<Vec<LinearLayer>, String>;
 
 /// Makes a network with initial values.
 type Make = fn(&Value, &mut Init) -> Result<Box<dyn Network>, String>;
@@ -82,6 +87,10 @@ const fn kind<M: Definition>() -> Kind {
             Ok(Box::new(model))
         },
         fill: fill::<M>,
+        linear: |config, weights| {
+            let mut init = Init::blank(&Device::flex());
+            Ok(linear_layers(M::make(config, Some(weights), &mut init)?))
+        },
     }
 }
 
@@ -124,6 +133,14 @@ pub fn is<N: Capability + ?Sized>(config: &Value) -> bool {
 /// Task that a model of this configuration is for, by its name in recipes.
 pub fn task_of(config: &Value) -> Result<&'static str> {
     (kind_of(config)?.task)(config).map_err(Error::Invalid)
+}
+
+/// Lists the linear layers of a model with these weights, without making it.
+///
+/// # Errors
+/// Those of the configuration.
+pub fn linear_layers_of(config: &Value, weights: &Arrays) -> Result<Vec<LinearLayer>> {
+    (kind_of(config)?.linear)(config, weights).map_err(Error::Invalid)
 }
 
 /// Creates a network with seeded initial values.

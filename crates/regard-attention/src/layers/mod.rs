@@ -15,6 +15,7 @@ mod feed_forward;
 mod graph_attention;
 mod intervention;
 mod linear;
+mod low_rank;
 mod norm;
 mod pooling;
 mod positions;
@@ -43,6 +44,7 @@ pub use graph_attention::{
 };
 pub use intervention::Intervention;
 pub use linear::{Linear, LinearConfig};
+pub use low_rank::LowRank;
 pub use norm::{Norm, NormConfig};
 pub use pooling::{Pool, Pooling, PoolingAttention, PoolingConfig, PoolingState};
 pub use positions::{LearnedPositions, RelativeTable, alibi_slopes, sinusoidal};

@@ -1,8 +1,10 @@
 //! Weight matrix of a layer: a trainable parameter, a matrix in the storage type of its file, or a
 //! quantised one.
 
+use super::LowRank;
+use super::low_rank::Updates;
 use crate::backend;
-use crate::ops::{self, Activation, Packing, QuantizedWeight, StoredMatrix};
+use crate::ops::{self, Activation, Packing, QuantizedWeight, StoredMatrix, activate};
 use crate::plan::{PlannedWeight, WeightUse};
 use burn::module::{
     Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
@@ -16,6 +18,9 @@ use burn::tensor::{Device, Int, Tensor};
 /// its file, or a [`QuantizedWeight`]. The last two cannot be trained. Optimisers, records and
 /// parameter counts see all of them; of a fixed matrix they see a placeholder with its shape and a
 /// single value.
+///
+/// A parameter may have updates of low rank ([`LowRank`]), which are trained in its place. A copy
+/// without autodiff has them added to the matrix.
 #[derive(Clone, Debug)]
 pub struct Weight {
     /// The parameter; for a fixed matrix, a placeholder of its shape.
@@ -23,6 +28,8 @@ pub struct Weight {
     fixed: Option<Fixed>,
     /// Packed copy of the parameter, while it does not change.
     packing: Packing,
+    /// Updates of the parameter in training.
+    updates: Updates,
 }
 
 /// Matrix that cannot be trained.
@@ -43,7 +50,7 @@ impl Fixed {
 
 impl From<Param<Tensor<2>>> for Weight {
     fn from(param: Param<Tensor<2>>) -> Weight {
-        Weight { param, fixed: None, packing: Packing::default() }
+        Weight { param, fixed: None, packing: Packing::default(), updates: Updates::default() }
     }
 }
 
@@ -61,7 +68,8 @@ impl Weight {
     fn fixed(shape: [usize; 2], matrix: Fixed) -> Weight {
         let blank = Tensor::<1>::zeros([1], &Device::flex()).expand(shape);
         let param = Param::initialized(ParamId::new(), blank);
-        Weight { param, fixed: Some(matrix), packing: Packing::default() }
+        let (packing, updates) = Default::default();
+        Weight { param, fixed: Some(matrix), packing, updates }
     }
 
     /// Whether a device supports stored weights: the kernels run on it and it is not an autodiff
@@ -85,6 +93,30 @@ impl Weight {
         self.fixed.is_none().then_some(&self.param)
     }
 
+    /// Adds an update, or replaces that of the same columns.
+    ///
+    /// # Panics
+    /// If the matrix cannot be trained, the update has other sizes, or it overlaps with another one.
+    pub fn update(&mut self, update: LowRank) {
+        let ([inputs, outputs], LowRank { a, b, columns, .. }) = (self.dims(), &update);
+        let ([a_inputs, rank], [b_rank, wide]) = (a.dims(), b.dims());
+        assert!(
+            a_inputs == inputs
+                && rank == b_rank
+                && wide == columns.len()
+                && columns.end <= outputs
+                && self.fixed.is_none(),
+            "update: A [{a_inputs}, {rank}] and B [{b_rank}, {wide}] of the columns {columns:?}, \
+             for a weight [{inputs}, {outputs}] in training"
+        );
+        self.updates.set(update);
+    }
+
+    /// Returns the updates, in the order of their columns.
+    pub fn updates(&self) -> &[LowRank] {
+        self.updates.all()
+    }
+
     /// Returns the stored matrix, if it is one.
     pub fn as_stored(&self) -> Option<&StoredMatrix> {
         match &self.fixed {
@@ -101,8 +133,8 @@ impl Weight {
         }
     }
 
-    /// Returns the values in single precision. A matrix that is not a parameter is converted on
-    /// every call.
+    /// Returns the values in single precision, without updates. A matrix that is not a parameter is
+    /// converted on every call.
     pub fn val(&self) -> Tensor<2> {
         match &self.fixed {
             Some(fixed) => fixed.tensor(&self.device()),
@@ -123,7 +155,15 @@ impl Weight {
         match &self.fixed {
             Some(Fixed::Stored(w)) => ops::stored_linear(x, w, bias, activation, true),
             Some(Fixed::Quantized(w)) => ops::quantized_linear(x, w, bias, activation),
-            None => ops::linear_packed(x, self.param.val(), bias, activation, &self.packing),
+            None if self.updates.is_empty() => {
+                ops::linear_packed(x, self.param.val(), bias, activation, &self.packing)
+            }
+            None => {
+                let (w, plain) = (self.param.val(), Activation::Identity);
+                let y = ops::linear_packed(x.clone(), w, bias, plain, &self.packing);
+                let y = self.updates.add(x, y);
+                if activation == plain { y } else { activate(y, activation) }
+            }
         }
     }
 
@@ -178,12 +218,20 @@ impl Weight {
         }
     }
 
-    /// As a parameter on a device.
-    fn trained(self, device: &Device) -> Param<Tensor<2>> {
+    /// As a parameter on a device, with its updates.
+    fn trained(self, device: &Device) -> (Param<Tensor<2>>, Updates) {
         match self.fixed {
-            Some(fixed) => Param::from_tensor(fixed.tensor(device)),
-            None => self.param,
+            Some(fixed) => (Param::from_tensor(fixed.tensor(device)), Updates::default()),
+            None => (self.param, self.updates),
         }
+    }
+
+    /// Of a parameter and its updates, each changed by `change`.
+    fn changed(
+        (param, updates): (Param<Tensor<2>>, Updates),
+        change: impl Fn(Param<Tensor<2>>) -> Param<Tensor<2>>,
+    ) -> Weight {
+        Weight { updates: updates.with(&change), ..change(param).into() }
     }
 }
 
@@ -195,37 +243,48 @@ impl Module for Weight {
 
     fn fork(self, device: &Device) -> Weight {
         match self.device() == *device {
-            true => Weight { param: self.param.fork(device), ..self },
-            false => self.trained(device).fork(device).into(),
+            true => {
+                let updates = self.updates.with(|param| param.fork(device));
+                Weight { param: self.param.fork(device), updates, ..self }
+            }
+            false => Weight::changed(self.trained(device), |param| param.fork(device)),
         }
     }
 
     fn to_device(self, device: &Device) -> Weight {
         match self.device() == *device {
             true => self,
-            false => self.trained(device).to_device(device).into(),
+            false => Weight::changed(self.trained(device), |param| param.to_device(device)),
         }
     }
 
     fn train(self) -> Weight {
         let device = self.device();
-        self.trained(&device).train().into()
+        Weight::changed(self.trained(&device), Module::train)
     }
 
     fn valid(&self) -> Weight {
-        Weight { param: self.param.valid(), ..self.clone() }
+        let param = self.param.valid();
+        if self.updates.is_empty() {
+            return Weight { param, ..self.clone() };
+        }
+        let updates = self.updates.clone().with(|param| param.valid());
+        Param::from_tensor(updates.merged(param.val())).into()
     }
 
     fn materialize(self) -> Weight {
-        Weight { param: self.param.materialize(), ..self }
+        let updates = self.updates.with(Module::materialize);
+        Weight { param: self.param.materialize(), updates, ..self }
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
         self.param.visit(visitor);
+        self.updates.visit(visitor);
     }
 
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Weight {
-        Weight { param: Module::map(self.param, mapper), ..self }
+        let param = Module::map(self.param, mapper);
+        Weight { param, updates: self.updates.map(mapper), ..self }
     }
 }
 

@@ -37,6 +37,14 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// Name in `config.json`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Precision::Single => "float32",
+            Precision::Half => "float16",
+        }
+    }
+
     fn dtype(self) -> Dtype {
         match self {
             Precision::Single => Dtype::F32,

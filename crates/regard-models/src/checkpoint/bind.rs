@@ -7,6 +7,7 @@ use regard_attention::layers::Weight;
 use regard_attention::ops::{QuantizedWeight, StoredMatrix};
 use regard_attention::quant::Bits;
 use std::cell::Cell;
+use std::ops::Range;
 
 /// Visits a model's tensors by name: fills them from a checkpoint, or copies them into one.
 pub struct Binder<'a> {
@@ -42,6 +43,18 @@ pub fn with_least_stored<T>(bytes: usize, open: impl FnOnce() -> T) -> T {
 /// Smallest side of a matrix that is quantised.
 const LEAST_SIDE: usize = 32;
 
+/// A linear layer of a model: a weight, or some columns of one in which several layers are packed.
+pub(crate) struct LinearPart<'w> {
+    /// Name of the layer, without `.weight`.
+    pub name: String,
+    /// The weight `[I, O]`, with autodiff or without.
+    pub weight: &'w mut Weight,
+    /// Columns that are this layer's.
+    pub columns: Range<usize>,
+    /// Whether the file has the weight as `[I, O]`, not as `[O, I]`.
+    pub by_inputs: bool,
+}
+
 /// Whether the outputs of a matrix, each of which has its scale, are its rows or its columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outputs {
@@ -63,6 +76,7 @@ pub(super) enum Way<'a> {
     Compare(&'a Arrays),
     Write(&'a mut Arrays),
     Quantize(Quantize<'a>),
+    Visit(&'a mut dyn FnMut(LinearPart)),
 }
 
 /// Which matrices are quantised, and how.
@@ -99,6 +113,25 @@ impl<'a> Binder<'a> {
         Binder { way, prefix: String::new(), problems: vec![] }
     }
 
+    /// Calls `visit` with each linear layer; tables and all that is not a matrix are left out.
+    pub(crate) fn linear_parts(visit: &'a mut dyn FnMut(LinearPart)) -> Binder<'a> {
+        Binder { way: Way::Visit(visit), prefix: String::new(), problems: vec![] }
+    }
+
+    /// Visits a linear layer by the name of its weight, if that is what is done.
+    pub(super) fn visit_part(
+        &mut self,
+        name: &str,
+        weight: &mut Weight,
+        columns: Range<usize>,
+        by_inputs: bool,
+    ) {
+        if let (Way::Visit(visit), Some(name)) = (&mut self.way, name.strip_suffix(".weight")) {
+            let name = format!("{}{name}", self.prefix);
+            visit(LinearPart { name, weight, columns, by_inputs });
+        }
+    }
+
     /// Quantises a matrix of which each row, or each column, has its scale, if this is asked for.
     pub(super) fn quantize_weight(&self, name: &str, weight: &mut Weight, by: Outputs) {
         let [rows, width] = weight.dims();
@@ -109,7 +142,7 @@ impl<'a> Binder<'a> {
         let bits = match &self.way {
             Way::Read { bits, .. } => *bits,
             Way::Quantize(Quantize { bits }) => bits(&format!("{}{name}", self.prefix)),
-            Way::Compare(_) | Way::Write(_) => None,
+            Way::Compare(_) | Way::Write(_) | Way::Visit(_) => None,
         };
         let Some(mut bits) = bits else { return };
         if by == Outputs::Table && bits == Bits::Int4 {
@@ -145,7 +178,7 @@ impl<'a> Binder<'a> {
         match &self.way {
             Way::Read { from, .. } => from.contains_key(&format!("{}{name}", self.prefix)),
             Way::Compare(with) => with.contains_key(&format!("{}{name}", self.prefix)),
-            Way::Write(_) | Way::Quantize(_) => true,
+            Way::Write(_) | Way::Quantize(_) | Way::Visit(_) => true,
         }
     }
 
@@ -160,7 +193,7 @@ impl<'a> Binder<'a> {
             // Removed even if shape or type are wrong: the name is known to the model.
             Way::Read { from, .. } => (from.remove(&name), true),
             Way::Compare(with) => (with.get(&name).cloned(), false),
-            Way::Write(_) | Way::Quantize(_) => return None,
+            Way::Write(_) | Way::Quantize(_) | Way::Visit(_) => return None,
         };
         let wanted = shape.to_vec();
         let problem = match array {

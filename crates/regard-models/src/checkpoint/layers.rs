@@ -16,6 +16,16 @@ impl Binder<'_> {
         self.packed(&[name], layer);
     }
 
+    /// Binds a linear layer whose weight is `[I, O]` in the file too, as in GPT-2.
+    pub fn linear_by_inputs(&mut self, name: &str, layer: &mut Linear) {
+        let (weight, [_, outputs]) = (format!("{name}.weight"), layer.weight.dims());
+        self.visit_part(&weight, &mut layer.weight, 0..outputs, true);
+        self.weight(&weight, &mut layer.weight);
+        if let Some(bias) = &mut layer.bias {
+            self.tensor(&format!("{name}.bias"), bias);
+        }
+    }
+
     /// Binds several linear layers of equal width that are one in memory: queries, keys and values.
     pub fn packed(&mut self, names: &[&str], layer: &mut Linear) {
         let [_, wide] = layer.weight.dims();
@@ -37,6 +47,13 @@ impl Binder<'_> {
         if let Way::Quantize(_) = self.way {
             let name = format!("{}.weight", names[0]);
             return self.quantize_weight(&name, &mut layer.weight, Outputs::Columns);
+        }
+        if let Way::Visit(_) = self.way {
+            for (part, name) in names.iter().enumerate() {
+                let name = format!("{name}.weight");
+                self.visit_part(&name, &mut layer.weight, columns(part), false);
+            }
+            return;
         }
         if let Way::Write(_) = self.way {
             let by_outputs = layer.weight.as_stored().map(|stored| stored.transpose());

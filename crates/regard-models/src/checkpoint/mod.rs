@@ -15,6 +15,7 @@ mod read;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
+pub(crate) use bind::LinearPart;
 pub use bind::{Binder, with_least_stored};
 pub(crate) use problem::NOT_FINITE;
 pub use problem::TensorProblem;
@@ -119,7 +120,19 @@ fn weight_map(index: &Path) -> Result<Map<String, Value>> {
 /// Writes `config.json` and `model.safetensors` into a folder that exists.
 pub fn write(folder: &Path, config: &Value, weights: &Arrays, precision: Precision) -> Result<()> {
     write_arrays(&folder.join(WEIGHTS), weights, precision)?;
-    let mut text = serde_json::to_string_pretty(config).expect("JSON values can be written");
+    write_config(folder, config, precision)
+}
+
+/// Writes `config.json` into a folder that exists. The type of weights that it names, if any,
+/// becomes that of the precision: transformers converts weights to it when it reads them.
+pub fn write_config(folder: &Path, config: &Value, precision: Precision) -> Result<()> {
+    let mut config = config.clone();
+    for key in ["dtype", "torch_dtype"] {
+        if let Some(kind) = config.get_mut(key) {
+            *kind = precision.name().into();
+        }
+    }
+    let mut text = serde_json::to_string_pretty(&config).expect("JSON values can be written");
     text.push('\n');
     write_file(&folder.join(CONFIG), text.as_bytes())
 }

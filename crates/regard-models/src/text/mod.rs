@@ -307,6 +307,10 @@ impl<B: Body> Definition for Headed<B> {
         name.strip_prefix("body.").is_some_and(|name| self.body.allows_missing_gradient(name))
     }
 
+    fn is_body(&self, name: &str) -> bool {
+        name.strip_prefix(self.body.family().prefix).is_some_and(|rest| rest.starts_with('.'))
+    }
+
     fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
         Some(self)
     }

@@ -1,10 +1,12 @@
 //! Untrusted weight files: none makes a reader panic, hang or exhaust memory. The crate
 //! `regard-fuzz` documents how to run these for longer.
 
-use regard_fuzz::{Counting, Scratch, fuzz};
-use regard_models::checkpoint;
+use regard_fuzz::{Counting, Scratch, fuzz, parts};
+use regard_models::adapter::{self, Adapter};
 use regard_models::gguf::Gguf;
 use regard_models::llama2c::Llama2c;
+use regard_models::{ModelFiles, checkpoint};
+use std::path::Path;
 
 #[global_allocator]
 static MEMORY: Counting = Counting;
@@ -60,5 +62,23 @@ fn fuzz_llama2c() {
         let Ok(file) = Llama2c::parse(bytes.to_vec().into()) else { return false };
         _ = file.vocabulary();
         !file.weights().is_empty()
+    });
+}
+
+/// `adapter_config.json` and the tensors of an adapter, which is added to each of a few models.
+#[test]
+fn fuzz_adapter() {
+    let scratch = Scratch::default();
+    let bases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/adapters");
+    let bases: Vec<ModelFiles> = ["gpt2", "llama-patterns", "llama-expression"]
+        .map(|name| ModelFiles::from(&bases.join(name).join("base")))
+        .into();
+    fuzz!("adapter", |bytes: &[u8]| {
+        let [config, weights] = parts(bytes);
+        scratch.write(adapter::CONFIG, config);
+        scratch.write(adapter::WEIGHTS, weights);
+        let Ok(adapter) = Adapter::open(scratch.folder()) else { return false };
+        let fits = |base: &ModelFiles| base.clone().adapted(adapter.clone()).weights().is_ok();
+        bases.iter().filter(|base| fits(base)).count() > 0
     });
 }

@@ -1,5 +1,6 @@
 //! Models against other libraries and against themselves.
 
+mod adapters;
 mod batch;
 mod checkpoints;
 mod copying;
