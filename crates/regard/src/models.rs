@@ -12,6 +12,7 @@ use crate::hub::{self, Fetch, Hub, Snapshot};
 use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_kernels::quant::Bits;
+use regard_models::adapter::{self, Adapter};
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::files::is_one_file;
 use regard_models::story::StoryModel;
@@ -64,12 +65,28 @@ impl ResolvedModel {
     }
 }
 
+/// Returns the files of a model, with the updates of an adapter if --adapter asks for them.
+///
+/// # Errors
+/// If there is no adapter, or it cannot be read.
+pub fn adapted(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
+    let files = train::files(found.files())?;
+    let Some(folder) = &hub.adapter else { return Ok(files) };
+    // A run has its adapter where another has its model.
+    let of_run = train::find(folder).ok().filter(|found| adapter::is_adapter(found));
+    let folder = match adapter::is_adapter(folder) {
+        true => folder,
+        false => of_run.as_ref().unwrap_or(folder),
+    };
+    Ok(files.adapted(Adapter::open(folder).context("--adapter")?))
+}
+
 /// Returns the files of a model, to be quantised on load if --storage asks for it.
 ///
 /// # Errors
 /// If the model is quantised to another type already.
 pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
-    let files = train::files(found.files())?;
+    let files = adapted(found, hub)?;
     let Some(bits) = hub.bits() else { return Ok(files) };
     let config = files.config()?;
     let has = config.get("quantization_config").map(|config| {
@@ -432,7 +449,7 @@ pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<
 /// Writes a model to a folder: configuration and weights in floating point, and copies of its vocabulary
 /// and generation settings.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
-    let files = train::files(resolve(asked, hub)?.files())?;
+    let files = adapted(&resolve(asked, hub)?, hub)?;
     let (config, weights) = quantize::dequantize(files.config()?, files.weights()?);
     write(to, &files, &config, &weights, precision)
 }

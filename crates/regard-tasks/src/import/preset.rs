@@ -85,6 +85,7 @@ const PRESETS: &[Preset] = presets! {
     "translate" false "translate"
     "summarize" false "summarize"
     "generate" false "generate"
+    "generate" true "generate-from"
     "classify-image" false "classify-image"
     "recognize" false "recognize"
     "classify-graph" false "classify-graph"
@@ -159,6 +160,9 @@ pub fn choose(import: &Import, wish: &Wish) -> Result<Choice> {
     if import.size.unspaced {
         by_character(&mut recipe, import.task);
     }
+    if let Some(Value::Integer(context)) = recipe.get_mut("context") {
+        *context = (*context).min(wish.longest.map_or(i64::MAX, |most| most as i64));
+    }
     let batch = setting(&recipe, "batch_tokens").unwrap_or(1.0);
     let DataSize { examples, units, .. } = import.size;
     // Steps of an epoch: a batch counts padded words, images, recordings, or is the graph. It holds
@@ -175,6 +179,10 @@ pub fn choose(import: &Import, wish: &Wish) -> Result<Choice> {
     let steps = (epochs * per_epoch).max(least).min(most).max(1.0).floor();
     schedule(&mut recipe, steps as u64, import.task);
     lay_over(&mut recipe, import.recipe_keys(wish.folder));
+    if wish.from.is_some() {
+        // A pretrained model has its own.
+        recipe.remove("vocabulary");
+    }
     let mut note = None;
     if let (Some(most), Some(Value::Table(data))) = (wish.longest, recipe.get_mut("data"))
         && let Some(Value::Integer(asked)) = data.get_mut("max_tokens")
@@ -223,7 +231,7 @@ fn find(task: &str, from: bool) -> Result<&'static Preset> {
         let tasks: Vec<&str> =
             PRESETS.iter().filter(|preset| preset.from).map(|preset| preset.task).collect();
         return Err(Error::invalid(format!(
-            "--from fine-tunes encoders of texts, for the tasks {}; {task} is trained from \
+            "--from fine-tunes models of texts, for the tasks {}; {task} is trained from \
              scratch: leave --from out",
             say::list(&tasks, 10)
         )));

@@ -23,6 +23,12 @@ pub fn reference() -> Vec<Key> {
     include_str!("keys.txt").lines().filter(|line| !line.starts_with('#')).filter_map(key).collect()
 }
 
+/// Returns the names of the tasks that have a key, of those that the reference lists by name.
+pub fn tasks_with(name: &str) -> Vec<&'static str> {
+    let of = |key: &Key| key.tasks.split(' ').collect::<Vec<_>>();
+    reference().iter().filter(|key| key.name == name).flat_map(of).collect()
+}
+
 /// Rewrites an error of the TOML deserialiser so that it names the key.
 pub(crate) fn told(error: &toml::de::Error) -> String {
     let whole = error.to_string();
@@ -126,6 +132,7 @@ mod tests {
                 "targets",
                 "parts",
                 "filling",
+                "lora",
                 "augment",
                 "features",
             ] {

@@ -3,7 +3,7 @@
 use crate::data::Lengths;
 use burn::tensor::Tensor;
 use regard_attention::Mode;
-use regard_models::checkpoint::{self, Precision};
+use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::{Network, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -106,6 +106,16 @@ pub trait Learner {
     /// Writes the files of a model's folder besides configuration and weights: tokenizer,
     /// generation options.
     fn save_rest(&self, folder: &Path) -> Result<()>;
+
+    /// Reads what is trained from a folder that [`Learner::save`] wrote.
+    fn read(&self, folder: &Path) -> Result<Arrays> {
+        checkpoint::read_weights(folder)
+    }
+
+    /// Replaces what is trained.
+    fn restore(&mut self, trained: Arrays) -> Result<()> {
+        self.network_mut().restore(trained)
+    }
 
     /// Writes a folder that can be loaded without the run.
     fn save(&self, folder: &Path) -> Result<()> {

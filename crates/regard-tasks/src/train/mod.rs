@@ -10,6 +10,7 @@ mod history;
 mod learner;
 mod lock;
 pub mod log;
+mod lora;
 mod options;
 mod origin;
 mod pace;
@@ -29,6 +30,7 @@ pub use history::{LoggedEvaluation, RunDetails};
 pub use learner::{BatchLoss, Direction, Evaluation, Learner};
 pub(crate) use lock::LOCK;
 pub use lock::{Lock, check_unlocked};
+pub use lora::Lora;
 pub use options::TrainOptions;
 pub use pace::{Pace, pace};
 pub use record::{

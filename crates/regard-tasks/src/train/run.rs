@@ -338,16 +338,16 @@ impl Run<'_> {
         let mut best = going.place.best_bits.map(f64::from_bits);
         let steps = state::checkpoints(self.folder);
         let last = steps.len().saturating_sub(self.options.average);
-        let read = |step: u64| {
+        let read = |learner: &dyn Learner, step: u64| {
             let folder = self.folder.join(format!("checkpoint-{step}"));
             verify_checksums(&folder).map_err(|why| Error::file(&folder, why))?;
-            regard_models::checkpoint::read_weights(&folder)
+            learner.read(&folder)
         };
         let best_step = state::best(self.folder);
-        let mut kept = best_step.map(read).transpose()?;
+        let mut kept = best_step.map(|step| read(learner, step)).transpose()?;
         if self.options.average > 1 && steps.len() - last > 1 {
-            let mean = mean(steps[last..].iter().map(|step| read(*step)))?;
-            learner.network_mut().restore(mean.clone())?;
+            let mean = mean(steps[last..].iter().map(|step| read(learner, *step)))?;
+            learner.restore(mean.clone())?;
             let evaluation = learner.evaluate()?;
             let better = evaluation.beats(best);
             let names: Vec<_> =
@@ -362,7 +362,7 @@ impl Run<'_> {
             }
         }
         if let Some(weights) = kept {
-            learner.network_mut().restore(weights)?;
+            learner.restore(weights)?;
         }
         state::save_model(self.folder, learner)?;
         Ok(best.unwrap_or(f64::NAN))

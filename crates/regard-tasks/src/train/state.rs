@@ -335,8 +335,8 @@ pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWSt
     let path = folder.join(OPTIMIZER);
     let state = from_arrays(checkpoint::read_arrays(&path)?, place.updates)
         .map_err(|message| Error::file(&path, message))?;
-    let named = |e: Error| Error::file(checkpoint::weights_file(&folder), e.to_string());
-    learner.network_mut().restore(checkpoint::read_weights(&folder)?).map_err(named)?;
+    let trained = learner.read(&folder)?;
+    learner.restore(trained).map_err(|e| Error::file(&folder, e.to_string()))?;
     same_model(run, &folder, learner)?;
     Ok((state, place))
 }

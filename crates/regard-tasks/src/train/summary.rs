@@ -9,6 +9,7 @@ use super::state::{self, BEST, BestCheckpoint, MODEL};
 use super::{TrainOptions, checkpoints, lock, log, record};
 use crate::recipe::{self, Table};
 use crate::say;
+use regard_models::adapter;
 use regard_models::checkpoint::{self, read_text};
 use regard_models::{Error, Result};
 use serde::Serialize;
@@ -212,7 +213,10 @@ impl RunSummary {
         let newest = last.map(|step| state::folder_of(&self.folder, step));
         if let Some(weights) = has_model.then_some(&model).or(newest.as_ref()) {
             // Mapped, so that only the header of the file is read.
-            let arrays = checkpoint::map_weights(weights)?;
+            let arrays = match adapter::is_adapter(weights) {
+                true => checkpoint::read_arrays(&adapter::weights_file(weights))?,
+                false => checkpoint::map_weights(weights)?,
+            };
             let floats = arrays.values().filter(|array| array.is_float());
             self.parameters = Some(floats.map(|array| array.count()).sum());
         }

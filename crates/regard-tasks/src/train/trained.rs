@@ -4,6 +4,8 @@ use super::{BatchLoss, Evaluation, Learner};
 use crate::data::Lengths;
 use burn::tensor::Device;
 use regard_attention::Mode;
+use regard_models::adapter::{self, AdapterConfig};
+use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::{Capability, Network, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -45,6 +47,8 @@ pub trait Objective {
 pub struct Trained<O: Objective> {
     model: Box<O::Model>,
     objective: O,
+    /// The adapter that is trained in place of the weights.
+    adapter: Option<AdapterConfig>,
 }
 
 /// Returns the device of models in training, with autodiff.
@@ -55,7 +59,17 @@ pub(crate) fn device() -> Device {
 impl<O: Objective> Trained<O> {
     /// Creates a training model; `model` must be on the training device ([`device`]).
     pub(crate) fn new(model: Box<O::Model>, objective: O) -> Trained<O> {
-        Trained { model, objective }
+        Trained { model, objective, adapter: None }
+    }
+
+    /// Freezes the model, and trains an adapter of it. Returns the number of its parameters too.
+    ///
+    /// # Errors
+    /// If the adapter does not fit the model.
+    pub(crate) fn adapted(mut self, config: AdapterConfig, seed: u64) -> Result<(Self, usize)> {
+        let count = self.model.network_mut().adapt(&config, seed)?;
+        self.adapter = Some(config);
+        Ok((self, count))
     }
 
     /// Returns the model.
@@ -66,6 +80,11 @@ impl<O: Objective> Trained<O> {
     /// Returns the objective.
     pub fn objective(&self) -> &O {
         &self.objective
+    }
+
+    /// Returns the objective, mutable.
+    pub(crate) fn objective_mut(&mut self) -> &mut O {
+        &mut self.objective
     }
 
     /// Returns the number of parameters in millions.
@@ -101,6 +120,33 @@ impl<O: Objective> Learner for Trained<O> {
 
     fn evaluate(&self) -> Result<Evaluation> {
         self.objective.evaluate(&self.model)
+    }
+
+    fn read(&self, folder: &Path) -> Result<Arrays> {
+        match self.adapter {
+            Some(_) => checkpoint::read_arrays(&folder.join(adapter::WEIGHTS)),
+            None => checkpoint::read_weights(folder),
+        }
+    }
+
+    fn restore(&mut self, trained: Arrays) -> Result<()> {
+        match self.adapter {
+            Some(_) => self.network_mut().restore_adapter(trained),
+            None => self.network_mut().restore(trained),
+        }
+    }
+
+    fn save(&self, folder: &Path) -> Result<()> {
+        let (config, single) = (Learner::config(self), Precision::Single);
+        match &self.adapter {
+            None => checkpoint::write(folder, &config, &self.network().weights(), single)?,
+            Some(adapter) => {
+                let (updates, by_inputs) = self.network().adapter();
+                adapter::write(folder, adapter, &updates, by_inputs)?;
+                checkpoint::write_config(folder, &config, single)?;
+            }
+        }
+        self.save_rest(folder)
     }
 
     fn config(&self) -> Value {

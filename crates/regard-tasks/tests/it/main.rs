@@ -10,6 +10,7 @@ mod killed;
 mod language;
 mod learns;
 mod lessons;
+mod lora;
 mod permute;
 mod pictures;
 mod points;

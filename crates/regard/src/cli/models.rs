@@ -30,6 +30,7 @@ Examples:
   regard models en-fr                              # details of a built-in model
   regard models export en-fr --out en-fr           # a folder that transformers can load
   regard models export en-fr --out en-fr-f16 --precision f16
+  regard models export MODEL --adapter FOLDER --out MERGED   # with a LoRA adapter merged into it
   regard models gpt2 --fetch                       # download from the Hub, or update to the newest
 
 Hub models are stored in the cache of Python's huggingface_hub (HF_HOME). A branch stays at the

@@ -93,7 +93,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let model = models::resolve(&flags.model, &flags.hub)?;
     let sample = sample::read(&flags, &model)?;
-    let files = model.files();
+    let files = models::adapted(&model, &flags.hub)?;
     let progress = |step: &str| note(step);
     let made =
         quantize::quantize(files.clone(), flags.to.bits(), &sample, flags.max_loss, &progress)?;

@@ -61,6 +61,10 @@ pub struct Hub {
     /// Quantise the weights of the model while it is loaded [default: as its files are]
     #[arg(long, value_name = "TYPE", help_heading = "Weights")]
     pub storage: Option<Storage>,
+    /// Add a LoRA adapter to the weights of the model: a folder as PEFT writes it, or a run that
+    /// trained one
+    #[arg(long, value_name = "FOLDER", help_heading = "Weights")]
+    pub adapter: Option<PathBuf>,
 }
 
 /// Type in which weight matrices are kept in memory.
@@ -94,11 +98,15 @@ impl Hub {
         self.storage.map(Storage::bits)
     }
 
-    /// Refuses `--storage` where no weights are loaded to compute with; `instead` says what to do.
+    /// Refuses `--storage` and `--adapter` where no weights are loaded to compute with; `instead`
+    /// says what to do.
     ///
     /// # Errors
-    /// If it was given.
+    /// If one was given.
     pub fn refuse_storage(&self, instead: &str) -> Result<()> {
+        if self.adapter.is_some() {
+            bail!("--adapter: the files of a model are listed as they are; leave it out");
+        }
         match self.bits() {
             Some(bits) => bail!("--storage {}: {instead}", bits.name()),
             None => Ok(()),

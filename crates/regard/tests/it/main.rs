@@ -1,5 +1,6 @@
 //! The program as a person meets it: the compiled binary, its output and its exit codes.
 
+mod adapters;
 mod arrays;
 mod attend;
 mod bombs;

@@ -1,9 +1,10 @@
 //! Training objective of causal language models.
 
+use super::pretrained::Pretrained;
 use super::{Generation, Generator, PromptOptions, Recipe};
 use crate::data::running::tokens;
 use crate::data::{Lengths, TextCorpus};
-use crate::decode::{GenerationConfig, generation};
+use crate::decode::{self, GenerationConfig, generation};
 use crate::evaluation::{self, Metric};
 use crate::generate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
@@ -34,13 +35,22 @@ pub struct Language {
     valid: Vec<u32>,
     /// Masked spans of the validation text to fill.
     gaps: Vec<Gap>,
+    /// The model that is fine-tuned, if it is not trained from scratch.
+    origin: Option<Pretrained>,
+    /// Number of parameters of the adapter that is trained.
+    updated: usize,
 }
 
 impl Language {
     /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe, text: &TextCorpus) -> Result<Trained<Language>> {
         recipe.decode.check()?;
-        let tokenizer = recipe.vocabulary.train(&text.train)?;
+        let origin = Pretrained::of(recipe)?;
+        let tokenizer = match (&origin, &recipe.vocabulary) {
+            (Some(origin), _) => origin.tokenizer()?,
+            (None, Some(vocabulary)) => vocabulary.train(&text.train)?,
+            (None, None) => return Err(Error::invalid("vocabulary: need one, or `from`")),
+        };
         let held_out = tokens(&text.valid, &tokenizer)?;
         let passages = Passage::running(&held_out, recipe.context);
         let gaps = recipe.filling.map_or(vec![], |filling| filling.gaps(&passages));
@@ -54,10 +64,12 @@ impl Language {
                 )));
             }
         }
-        let table = table(recipe, &tokenizer)?;
-        let mut model = table.create_text(Head::Words, recipe.seed)?;
+        let mut model = match &origin {
+            Some(origin) => origin.model(recipe, &tokenizer)?,
+            None => table(recipe, &tokenizer)?.create_text(Head::Words, recipe.seed)?,
+        };
         if model.decode(&[&[]]).is_none() {
-            let kind = table.get("model_type");
+            let kind = &model.config()["model_type"];
             return Err(Error::invalid(format!("model_type: {kind} does not generate text")));
         }
         if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
@@ -68,12 +80,33 @@ impl Language {
             )));
         }
         let lexicon = Lexicon::new(tokenizer, &mut *model, None)?;
-        let objective = Language { recipe: recipe.clone(), lexicon, train, valid, gaps };
-        Ok(Trained::new(model, objective))
+        let recipe = recipe.clone();
+        let adapter = match (&origin, &recipe.lora) {
+            (Some(origin), Some(lora)) => Some(origin.adapter(lora)?),
+            _ => None,
+        };
+        let seed = recipe.seed;
+        let objective = Language { recipe, lexicon, train, valid, gaps, origin, updated: 0 };
+        let mut trained = Trained::new(model, objective);
+        if let Some(adapter) = adapter {
+            let updated;
+            let told = |e: Error| Error::invalid(format!("lora.{e}"));
+            (trained, updated) = trained.adapted(adapter, seed).map_err(told)?;
+            trained.objective_mut().updated = updated;
+        }
+        Ok(trained)
     }
 
     pub(super) fn about(&self, millions: f64) -> String {
-        self.lexicon.about(self.train.len(), "tokens", millions)
+        let about = self.lexicon.about(self.train.len(), "tokens", millions);
+        match &self.recipe.lora {
+            Some(lora) => format!(
+                "{about}, of which {:.2} M are trained (LoRA of rank {})",
+                self.updated as f64 / 1e6,
+                lora.rank
+            ),
+            None => about,
+        }
     }
 
     /// Returns the number of pieces of the training text, for any shift.
@@ -168,6 +201,12 @@ impl Objective for Language {
 
     fn save_rest(&self, config: &Value, folder: &Path) -> Result<()> {
         self.lexicon.save(folder)?;
+        if let Some(origin) = &self.origin {
+            origin.save_rest(folder)?;
+            if self.recipe.decode == decode::Options::default() && origin.save_options(folder)? {
+                return Ok(());
+            }
+        }
         generation::save(folder, &self.recipe.decode, config)
     }
 }

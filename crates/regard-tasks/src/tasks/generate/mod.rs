@@ -4,6 +4,7 @@ mod evaluate;
 pub mod filling;
 mod learn;
 mod pipeline;
+mod pretrained;
 mod recipe;
 mod rows;
 mod score;

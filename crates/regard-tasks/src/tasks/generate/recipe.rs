@@ -6,12 +6,12 @@ use crate::data::known::{self, Format};
 use crate::data::{Characters, Part, TextCorpus, sets};
 use crate::evaluation::{EvaluationData, Report};
 use crate::generate::filling::Filling;
-use crate::recipe::{Prepared, Task, recipe};
+use crate::recipe::{Origin, Prepared, Task, recipe};
 use crate::text::{Normalise, SpaceHandling, Tokenizer, Train, UnicodeForm, VocabularyKind};
 use crate::{decode, own, say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Name, for an evaluation, of the test part of WikiText-2 without its tokenization.
@@ -19,12 +19,27 @@ pub(crate) const WIKITEXT_RAW: &str = "wikitext-2-raw";
 
 recipe! {
     for "generate";
+    /// Pretrained model to fine-tune, with its vocabulary: a folder, a run, or a name that the
+    /// caller resolves ([`Task::set_origin`]). `None` to train both from scratch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Version of that model, if it has versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Folder that `from` was resolved to.
+    #[serde(skip)]
+    found: Option<PathBuf>,
     /// Training text.
     pub data: Data,
-    /// Vocabulary to train.
-    pub vocabulary: GeneratorVocabulary,
-    /// `config.json` of the model, without the size of the vocabulary.
+    /// Vocabulary to train; `None` to use that of `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<GeneratorVocabulary>,
+    /// `config.json` of the model, without the size of the vocabulary; overrides that of `from`.
+    #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
     pub model: Value,
+    /// Adapter to train instead of the weights of `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<train::Lora>,
     /// Context length in tokens; 256 by default.
     #[serde(default = "context")]
     pub context: usize,
@@ -42,6 +57,14 @@ recipe! {
 
 fn context() -> usize {
     256
+}
+
+fn nothing() -> Value {
+    json!({})
+}
+
+fn is_nothing(model: &Value) -> bool {
+    *model == nothing()
 }
 
 /// Text to train on.
@@ -146,16 +169,48 @@ impl GeneratorVocabulary {
     }
 }
 
+impl Recipe {
+    /// Returns the folder of the pretrained model, if there is one.
+    pub(super) fn origin_folder(&self) -> Result<Option<PathBuf>> {
+        let named = || self.from.as_ref().map(PathBuf::from);
+        self.found.clone().or_else(named).map(|folder| train::resolve(&folder)).transpose()
+    }
+}
+
 impl Task for Recipe {
     fn check(&self) -> Result<(), String> {
-        if !["char", "bytes"].contains(&self.vocabulary.kind.as_str()) {
-            let kind = &self.vocabulary.kind;
+        if self.from.is_none() && self.revision.is_some() {
+            return Err("revision: is the version of the model in `from`, which is not set".into());
+        }
+        match (&self.from, &self.vocabulary, &self.lora) {
+            (Some(_), Some(_), _) => {
+                return Err("vocabulary: cannot be set with `from`, which has its own".into());
+            }
+            (None, None, _) => return Err("vocabulary: need one, or a model in `from`".into()),
+            (None, _, Some(_)) => {
+                return Err("lora: is an adapter of the model in `from`, which is not set".into());
+            }
+            _ => {}
+        }
+        self.lora.as_ref().map_or(Ok(()), |lora| lora.config().map(drop))?;
+        if let Some(GeneratorVocabulary { kind, .. }) = &self.vocabulary
+            && !["char", "bytes"].contains(&kind.as_str())
+        {
             return Err(format!("vocabulary.kind: got {kind:?}, need char or bytes here"));
         }
         if self.context == 0 {
             return Err("context: got 0, need at least 1 token".into());
         }
         self.filling.map_or(Ok(()), |filling| filling.check(self.context))
+    }
+
+    fn origin(&self) -> Option<Origin<'_>> {
+        Some(Origin { model: self.from.as_deref()?, revision: self.revision.as_deref() })
+    }
+
+    fn set_origin(&mut self, folder: PathBuf, version: Option<String>) {
+        self.found = Some(folder);
+        self.revision = version.or(self.revision.take());
     }
 
     fn of_trained(_config: &Value) -> String {

@@ -6,7 +6,7 @@ use regard_models::checkpoint::{self, CONFIG, WEIGHTS};
 use regard_models::{Error, ModelFiles, Result};
 use sha2::{Digest, Sha256};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// Largest weights that are hashed as a whole, in bytes. SHA-256 takes 0.1 s for them with the
@@ -43,9 +43,9 @@ pub fn identity(files: &ModelFiles) -> Result<String> {
             begin(&mut digest, WEIGHTS, bytes.len() as u64);
             digest.update(&bytes);
         }
-        Some(folder) => {
+        Some(_) => {
             let is_small = files.weights_size()? <= WHOLE;
-            for path in weights(folder)? {
+            for path in files.weight_files()? {
                 add(&mut digest, &path, is_small)?;
             }
         }
@@ -56,15 +56,6 @@ pub fn identity(files: &ModelFiles) -> Result<String> {
 /// Begins a file, so that no two lists of files are hashed as the same bytes.
 fn begin(digest: &mut Sha256, name: &str, size: u64) {
     digest.update(format!("{name}\0{size}\0"));
-}
-
-/// Files of a folder's weights: one, or the shards of an index.
-fn weights(folder: &Path) -> Result<Vec<PathBuf>> {
-    let file = checkpoint::weights_file(folder);
-    if file.extension().is_none_or(|end| end != "json") {
-        return Ok(vec![file]);
-    }
-    Ok(checkpoint::shards(&file)?.into_iter().map(|shard| folder.join(shard)).collect())
 }
 
 fn add(digest: &mut Sha256, path: &Path, whole: bool) -> Result<()> {

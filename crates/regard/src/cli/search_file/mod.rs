@@ -127,7 +127,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         inputs::note(&format!("{model}: {untrained}"));
     }
     // A revision is one of --model.
-    let hub = Hub { revision: None, ..flags.hub.clone() };
+    let hub = Hub { revision: None, adapter: None, ..flags.hub.clone() };
     let reranker: Option<Reranker> =
         flags.rerank.as_deref().map(|model| open_reranker(model, &hub)).transpose()?;
     let embeddings = place.embeddings(&searcher, &texts, pooling)?;

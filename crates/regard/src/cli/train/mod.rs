@@ -16,8 +16,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use own::{OwnFlags, OwnMetrics};
 use plan::Plan;
+use regard_models::adapter;
 use regard_tasks::import;
-use regard_tasks::recipe::{Origin, Task};
+use regard_tasks::recipe::{Origin, Task, keys};
 use regard_tasks::train::{self, Event, RunOptions, TrainOutcome as End};
 pub use seeds::SeedPlan;
 use seeds::Seeds;
@@ -36,6 +37,7 @@ Your own data, with examples/reviews.csv of this repository:
   regard train classify --data examples/reviews.csv --dry-run  # check the data, print the recipe
   regard train classify --data examples/reviews.csv --quick    # then: regard classify … --model RUN
   regard train classify --data news.csv --text title,body --label topic --from MODEL  # fine-tune
+  regard train generate --data notes.txt --from MODEL --lora 8   # a LoRA adapter of a language model
 
   task            --data
 {TASKS}
@@ -110,7 +112,50 @@ pub struct Flags {
     #[arg(long)]
     offline: bool,
     #[command(flatten)]
+    lora: LoraFlags,
+    #[command(flatten)]
     own: OwnFlags,
+}
+
+/// Flags for training an adapter.
+#[derive(Args)]
+#[command(next_help_heading = "Adapters (LoRA)")]
+struct LoraFlags {
+    /// Train an adapter of this rank instead of the weights of --from; the run keeps it as PEFT does
+    #[arg(long, value_name = "RANK", conflicts_with = "resume")]
+    lora: Option<usize>,
+    /// Scale updates by ALPHA / RANK [default: twice the rank]
+    #[arg(long, value_name = "ALPHA", requires = "lora")]
+    lora_alpha: Option<f64>,
+    /// Ends of the names of the layers to update, with commas between them [default: all-linear, all
+    /// but the head]
+    #[arg(long, value_name = "NAMES", requires = "lora", value_delimiter = ',')]
+    lora_targets: Vec<String>,
+}
+
+impl Flags {
+    /// Keys of the recipe that flags set: those of --set, and those of an adapter.
+    fn overrides(&self) -> Vec<String> {
+        let LoraFlags { lora, lora_alpha, lora_targets } = &self.lora;
+        let targets = (!lora_targets.is_empty()).then(|| format!("lora.targets={lora_targets:?}"));
+        let rank = lora.map(|rank| format!("lora.rank={rank}"));
+        let alpha = lora_alpha.map(|alpha| format!("lora.alpha={alpha:?}"));
+        self.overrides.iter().cloned().chain(rank).chain(alpha).chain(targets).collect()
+    }
+
+    /// Refuses an adapter for a recipe that trains none.
+    fn check_lora(&self, task: &str) -> Result<()> {
+        let tasks = keys::tasks_with("lora.rank");
+        match self.lora.lora.is_some() && !tasks.contains(&task) {
+            true => bail!(
+                "--lora: {task} trains all weights of a model; adapters are trained for {}, as in: \
+                 regard train {} --data FILE --from MODEL --lora 8",
+                tasks.join(", "),
+                tasks[0]
+            ),
+            false => Ok(()),
+        }
+    }
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -183,6 +228,19 @@ fn follow(plan: Plan, flags: &Flags, global: &Global, out: &mut dyn Write) -> Re
                 recipe.decides(),
                 folder.join("model").display()
             )?;
+            let model = folder.join("model");
+            if adapter::is_adapter(&model) {
+                let base = adapter::read_config(&model)?.base.unwrap_or_default();
+                let (base, model) = (quoted(&base), quoted(model.display()));
+                writeln!(
+                    out,
+                    "it is a LoRA adapter, as PEFT reads it; --model {} uses it with its base, and \
+                     anywhere else: --model {base} --adapter {model}\nto merge it into the weights: \
+                     regard models export {} --out MERGED",
+                    quoted(folder.display()),
+                    quoted(folder.display())
+                )?;
+            }
             if own::is_own(&folder) {
                 own::report(&*recipe, &folder, out)?;
             }
@@ -271,7 +329,7 @@ fn train(
 /// Finds the pretrained model of a recipe. For one of the Hub, the run records the commit.
 fn find_origin(recipe: &mut dyn Task, offline: bool) -> Result<()> {
     let Some(Origin { model, revision }) = recipe.origin() else { return Ok(()) };
-    let hub = Hub { revision: revision.map(str::to_string), offline, storage: None };
+    let hub = Hub { revision: revision.map(str::to_string), offline, ..Hub::default() };
     let found = models::origin(model, &hub).context("from")?;
     recipe.set_origin(found.path, found.commit);
     Ok(())

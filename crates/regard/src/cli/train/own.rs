@@ -51,7 +51,7 @@ pub struct OwnFlags {
     /// Train a larger model, at most 90 minutes [default: at most 15 minutes]
     #[arg(long, requires = "data")]
     better: bool,
-    /// Fine-tune a pretrained encoder: a folder, a run, or a Hugging Face Hub id; also for a recipe
+    /// Fine-tune a pretrained model: a folder, a run, or a Hugging Face Hub id; also for a recipe
     /// with the key `from`
     #[arg(long, value_name = "MODEL", conflicts_with = "resume")]
     pub from: Option<String>,
@@ -152,7 +152,8 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
         seed,
     };
     let chosen = preset::choose(&import, &wish)?;
-    let table = recipe::over(chosen.recipe.clone(), &flags.overrides)?;
+    flags.check_lora(task)?;
+    let table = recipe::over(chosen.recipe.clone(), &flags.overrides())?;
     let mut recipe = regard_tasks::recipe::task(table).map_err(|message| anyhow!("{message}"))?;
     recipe.set_seed(seed);
     recipe.options().check()?;

@@ -42,7 +42,8 @@ impl Plan {
                      name a recipe listed by `regard recipes`"
                 );
             }
-            let mut table = recipe::table(name, &flags.overrides)?;
+            let mut table = recipe::table(name, &flags.overrides())?;
+            flags.check_lora(table.get("task").and_then(|task| task.as_str()).unwrap_or(name))?;
             if let Some(from) = &flags.own.from {
                 set_origin(&mut table, name, from)?;
             }
