@@ -13,6 +13,7 @@ PEERS = {
     "maturin": "maturin",
     "torch-geometric": "torch_geometric",
     "transformers": "transformers",
+    "peft": "peft",
     "ctranslate2": "ctranslate2",
     "tokenizers": "tokenizers",
     "onnx": "onnx",
