@@ -30,13 +30,13 @@ fn of(folder: &Path, keys: &str, tables: &str, steps: u64) -> String {
     )
 }
 
-/// A small base, trained for a few steps on the alphabet, and the text of the fine-tuning beside it.
+/// A small base, trained on the alphabet, and the text of the fine-tuning beside it.
 fn base(folder: &Path, model: &str) -> std::path::PathBuf {
     let text = "abcdefghijklmnopqrstuvwxyz\n".repeat(40);
     fs::write(folder.join("text.txt"), text).unwrap();
     let tables = format!("[vocabulary]\nkind = 'char'\n[model]\n{model}");
     let run = folder.join("base");
-    trained(&*task(&of(folder, "", &tables, 4)), &run, false, None);
+    trained(&*task(&of(folder, "", &tables, 60)), &run, false, None);
     let text = "zyxwvutsrqponmlkjihgfedcba\n".repeat(40);
     fs::write(folder.join("text.txt"), text).unwrap();
     run
