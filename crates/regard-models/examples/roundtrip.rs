@@ -12,7 +12,7 @@ use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::adapter::Adapter;
 use regard_models::checkpoint::{self, Array, Arrays, Precision};
 use regard_models::text::{self, TextModel, Texts};
-use regard_models::{Capability, ModelFiles, Network};
+use regard_models::{Capability, ModelFiles};
 use std::error::Error;
 use std::path::Path;
 
