@@ -4,7 +4,7 @@ use crate::small::{Folder, trained};
 use regard_models::adapter::{self, Adapter};
 use regard_models::checkpoint::{self, Arrays};
 use regard_models::{Error, ModelFiles};
-use regard_tasks::generate::Generator;
+use regard_tasks::generate::{Generator, LongText};
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::train::{RunOptions, RunSummary, TrainOutcome, start};
 use std::fs;
@@ -85,8 +85,9 @@ fn a_run_of_an_adapter_is_its_base_with_the_adapter() {
     let base = base(&folder.0, LLAMA);
     let run = folder.0.join("run");
     trained(&*adapted(&folder.0, &base, 40), &run, false, None);
-    let score =
-        |files: ModelFiles| Generator::load(files).unwrap().score("zyxwv").unwrap().logprob();
+    let score = |files: ModelFiles| {
+        Generator::load(files).unwrap().score("zyxwv", LongText::Windows).unwrap().logprob()
+    };
     let with = Adapter::open(&run.join("model")).unwrap();
     assert_eq!(with.layers(), 2 * 7);
     let files = ModelFiles::from(&base.join("model"));
@@ -131,7 +132,9 @@ fn all_weights_can_be_trained_too() {
     let run = folder.0.join("run");
     let whole = task(&of(&folder.0, &format!("from = {base:?}"), "", 40));
     trained(&*whole, &run, false, None);
-    let score = |files: &Path| Generator::load(files).unwrap().score("zyxwv").unwrap().logprob();
+    let score = |files: &Path| {
+        Generator::load(files).unwrap().score("zyxwv", LongText::Windows).unwrap().logprob()
+    };
     assert!(score(&run) > score(&base) + 1.0);
 }
 
