@@ -89,12 +89,6 @@ impl BatchEngine {
                 size(limit)
             )));
         }
-        if rows.saturating_mul(length) > self.limits.tokens {
-            return Err(Error::invalid(format!(
-                "{rows} sequences of up to {length} tokens exceed the limit of {} positions",
-                self.limits.tokens
-            )));
-        }
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;

@@ -10,8 +10,6 @@ use serde::{Deserialize, Serialize};
 /// Limits of a [`BatchEngine`](super::BatchEngine).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Most positions of all rows of one session; more is an error.
-    pub tokens: usize,
     /// Bytes that the caches of all sessions may take together. Each session reserves what its
     /// sequences need at their greatest length, so none runs out of room; one that finds too little
     /// waits until others end. By default half of the machine's memory.
@@ -29,7 +27,6 @@ pub struct BatchLimits {
 impl Default for BatchLimits {
     fn default() -> BatchLimits {
         BatchLimits {
-            tokens: usize::MAX,
             cache_bytes: half_of_machine().unwrap_or(1 << 30),
             prompt_tokens: 512,
             prompt_tokens_beside: 32,

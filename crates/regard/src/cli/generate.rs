@@ -2,16 +2,19 @@
 
 use super::inputs::{self, InputError, Unknown};
 use super::search::{LENGTH, PENALTIES, Search};
+use super::sequences::{CacheFlags, GuessFlags};
 use super::texts::{FileFlags, TextSource};
+use super::together::{self, Alone, Each};
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
 use regard_tasks::decode::Options;
-use regard_tasks::generate::{Generation, Generator, Parameters, TokenName, Written};
+use regard_tasks::generate::{Generation, Generator, Parameters, Response, TokenName, Written};
 use regard_tasks::pipeline::Pipeline;
 use regard_tasks::say;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -28,6 +31,7 @@ Examples:
   regard generate 'ROMEO:' --stop JULIET --logit-bias 'z=-100' --json --logprobs 2
   regard generate 'Once upon a time' --model gpt2  # downloads GPT-2 from the Hub
   regard generate --stop $'\\n\\n' --json < prompts.txt  # your file
+  regard generate --lookup 8 --kv-cache int8 < prompts.txt  # your file
 
 Flags are named as in Hugging Face generate (presence and frequency penalty, stop and logit bias as
 in OpenAI's API). A flag that is not given keeps the model's setting in generation_config.json; a
@@ -39,10 +43,16 @@ GPT-2's does not; a prompt that begins with it gets no second one.
 A prompt longer than the model's context is an error, unless --truncate drops its first tokens. When
 the context is full while text is generated, its first half is dropped and generation continues.
 
+The lines of a file are continued together, 16 at a time, and printed in their order; each text is
+the same as alone. --lookup and --draft guess several tokens, which the model checks in one pass:
+the text is the same, sampled or not. It comes sooner if most guesses are right, later if they are
+not; stderr says how many were. --lookup helps where a text repeats itself: quotes, code, lists.
+
 --json prints one object per prompt: generated_text (including the prompt), token_ids (without the
 prompt's), score, finish_reason (eos: the model's end token; stop: a stop string or token; length:
 the maximum length), prompt_tokens, completion_tokens (with the end token); with --logprobs also
-logprobs, with --num-return-sequences also alternatives.
+logprobs, with --num-return-sequences also alternatives, with --lookup or --draft also guesses
+(guessed, accepted).
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
 --json) is printed, and the exit code is 1.";
@@ -89,6 +99,10 @@ pub struct Flags {
     logit_bias: Vec<(String, f32)>,
     #[command(flatten)]
     search: Search,
+    #[command(flatten)]
+    guesses: GuessFlags,
+    #[command(flatten)]
+    caches: CacheFlags,
 }
 
 /// Parses `TOKEN=X`; the token may contain `=`.
@@ -101,7 +115,10 @@ fn bias(text: &str) -> Result<(String, f32), String> {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer: Generator = models::open(flags.model.as_deref(), &flags.hub)?;
+    let mut writer: Generator = models::open(flags.model.as_deref(), &flags.hub)?;
+    flags.caches.apply(&mut writer)?;
+    flags.guesses.apply(&mut writer, &flags.hub)?;
+    let writer = writer;
     for (key, value) in &writer.generation_config().unsupported {
         inputs::note_once(&format!(
             "generation_config.json: {key} ({}) is not supported; without it the text may differ",
@@ -114,7 +131,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if flags.logprobs.is_some() && !global.json {
         inputs::note("--logprobs has no effect without --json");
     }
-    let mut parameters = Parameters {
+    let parameters = Parameters {
         stop: Some(flags.stop).filter(|stop| !stop.is_empty()),
         include_stop_str_in_output: flags.include_stop,
         stop_tokens: flags.stop_token.iter().map(|text| TokenName::from(&text[..])).collect(),
@@ -126,12 +143,21 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     };
     let options = parameters.options(&writer)?;
     let as_it_comes = !global.json && options.num_beams == 1 && options.num_return_sequences == 1;
-    let mut one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), InputError> {
-        parameters.first = number;
-        if as_it_comes {
-            return stream(&writer, &parameters, &options, prompt, out);
-        }
-        let response = writer.run_one(prompt.to_string(), &parameters)?;
+    let unknown = RefCell::new(Unknown::default());
+    let mut alone = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), InputError> {
+        unknown.borrow_mut().note(writer.tokenizer(), prompt);
+        let parameters = Parameters { first: number, ..parameters.clone() };
+        stream(&writer, &parameters, &options, prompt, out)
+    };
+    let compute = |number: u64, prompt: &str| {
+        writer.run_one(prompt.to_string(), &Parameters { first: number, ..parameters.clone() })
+    };
+    let mut show = |number: u64,
+                    prompt: &str,
+                    response: Response,
+                    out: &mut dyn Write|
+     -> Result<(), InputError> {
+        unknown.borrow_mut().note(writer.tokenizer(), prompt);
         note_truncated(number, response.truncated_tokens);
         match global.json {
             true => write_json(out, &response)?,
@@ -141,16 +167,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                 }
             }
         }
-        out.flush()?;
-        Ok(())
+        Ok(out.flush()?)
     };
-    let (mut number, mut unknown) = (0, Unknown::default());
     let source = TextSource::of(&flags.prompt, &flags.file, flags.model.as_deref());
-    inputs::each(&source, global.json, out, &mut |prompt, out| {
-        number += 1;
-        unknown.note(writer.tokenizer(), prompt);
-        one(number - 1, prompt, out)
-    })
+    let alone = as_it_comes.then_some(&mut alone as &mut Alone);
+    let each = Each { compute: &compute, show: &mut show, alone };
+    let outcome = together::each(&source, global.json, out, each)?;
+    flags.guesses.report(&writer);
+    flags.caches.report(&writer);
+    Ok(outcome)
 }
 
 /// Notes that a text lost its first tokens.

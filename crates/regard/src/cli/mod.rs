@@ -34,6 +34,7 @@ mod summarize;
 mod tables;
 mod tag;
 mod texts;
+mod together;
 mod tokenizer;
 mod train;
 mod translate;

@@ -1,7 +1,10 @@
 //! `regard score`: log-probability and perplexity of a text.
 
 use super::generate::note_truncated;
+use super::inputs::InputError;
+use super::sequences::CacheFlags;
 use super::texts::{FileFlags, TextSource};
+use super::together::{self, Each};
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
@@ -55,19 +58,24 @@ pub struct Flags {
     file: FileFlags,
     #[command(flatten)]
     hub: Hub,
+    #[command(flatten)]
+    caches: CacheFlags,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let scorer: Scorer = models::open(flags.model.as_deref(), &flags.hub)?;
+    let mut scorer: Scorer = models::open(flags.model.as_deref(), &flags.hub)?;
+    flags.caches.apply(&mut scorer.0)?;
+    let scorer = scorer;
     let mut unknown = inputs::Unknown::default();
-    let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
     let parameters = Parameters { truncate: flags.truncate, windows: flags.windows };
-    let mut number = 0;
-    inputs::each(&source, global.json, out, &mut |text, out| {
-        number += 1;
+    let compute = |_: u64, text: &str| scorer.run_one(text.to_string(), &parameters);
+    let mut show = |number: u64,
+                    text: &str,
+                    response: Response,
+                    out: &mut dyn Write|
+     -> Result<(), InputError> {
         unknown.note(scorer.0.tokenizer(), text);
-        let response = scorer.run_one(text.to_string(), &parameters)?;
-        note_truncated(number - 1, response.truncated_tokens);
+        note_truncated(number, response.truncated_tokens);
         // Its perplexity is 1, which looks like a perfect prediction.
         if response.token_logprobs.iter().flatten().count() == 0 {
             inputs::note(&format!(
@@ -93,5 +101,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         write!(out, "{}", table.render("", None))?;
         writeln!(out, "log-probability {logprob:.4}, perplexity {perplexity:.3}")?;
         Ok(())
-    })
+    };
+    let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
+    let each = Each { compute: &compute, show: &mut show, alone: None };
+    let outcome = together::each(&source, global.json, out, each)?;
+    flags.caches.report(&scorer.0);
+    Ok(outcome)
 }

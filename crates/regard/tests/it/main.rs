@@ -51,6 +51,7 @@ mod summarize;
 mod tables;
 mod tag_words;
 mod tiny;
+mod together;
 mod tokenizer;
 mod translate;
 mod uses;

@@ -93,7 +93,6 @@ fn many_sessions_in_little_room_all_end_and_stay_in_it() {
             prompt_tokens: 40,
             prompt_tokens_beside: 7,
             lookup: Lookup { tokens: 3, context: 1 },
-            ..BatchLimits::default()
         };
         let engine = &engine(limits);
         thread::scope(|scope| {

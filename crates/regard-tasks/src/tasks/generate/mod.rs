@@ -1,8 +1,10 @@
 //! Causal language models: training, text generation and scoring.
 
+mod engines;
 mod evaluate;
 pub mod filling;
 mod learn;
+mod logprobs;
 mod pipeline;
 mod pretrained;
 mod recipe;
@@ -13,7 +15,7 @@ mod writer;
 mod writing;
 
 pub use learn::Language;
-pub use pipeline::{Parameters, Response, TokenLogprob, TopLogprob};
+pub use pipeline::{Parameters, Response, TOGETHER, TokenLogprob, TopLogprob};
 pub(crate) use recipe::WIKITEXT_RAW;
 pub use recipe::{Data, GeneratorVocabulary, Recipe};
 pub use score::{LongText, Scored};

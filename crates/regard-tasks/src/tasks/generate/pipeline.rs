@@ -1,7 +1,7 @@
 //! Text generation as a pipeline.
 
 use super::{Generated, Generation, Generator, PromptOptions, TokenName};
-use crate::batching;
+use crate::batching::{self, Guesses};
 use crate::decode::{FinishReason, Options, SearchParameters};
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
@@ -79,6 +79,9 @@ pub struct Response {
     /// Each token with its log-probability; only present if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<Vec<TokenLogprob>>,
+    /// Tokens that were guessed and accepted; only present if tokens were guessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guesses: Option<Guesses>,
     /// Further results, the best first; only present if several were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Response>,
@@ -174,14 +177,15 @@ impl Generator {
             completion_tokens: generated.log_probs.len(),
             finish_reason: generated.finish_reason,
             score: generated.score,
+            guesses: generated.guesses,
             token_ids: generated.ids,
             ..Response::default()
         }
     }
 }
 
-/// Prompts that are continued at once.
-const TOGETHER: usize = 16;
+/// Prompts that are continued at once, and texts that are scored at once.
+pub const TOGETHER: usize = 16;
 
 impl Pipeline for Generator {
     const TASK: &'static str = "generate";
@@ -214,7 +218,8 @@ impl Pipeline for Generator {
             };
             let mut all = written.into_iter().map(counted);
             let best = all.next().unwrap_or_default();
-            Ok(Response { alternatives: all.collect(), ..best })
+            let other = |other: Response| Response { guesses: None, ..other };
+            Ok(Response { alternatives: all.map(other).collect(), ..best })
         };
         // Results do not depend on what is generated together.
         Ok(batching::for_each(inputs.len(), TOGETHER, one))

@@ -1,6 +1,6 @@
 //! The rows of a search: sequences of an engine, or those of a model that cannot be planned.
 
-use crate::batching::Session;
+use crate::batching::{Guesses, Session};
 use regard_models::text::TextModel;
 use regard_models::{Decoding, Result};
 
@@ -35,6 +35,14 @@ impl Rows<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Guesses so far; `None` for a model by itself.
+    pub fn guesses(&self) -> Option<Guesses> {
+        match self {
+            Rows::Batched(session) => Some(session.guesses()),
+            Rows::Alone(..) => None,
+        }
     }
 
     /// Makes row `i` continue from row `parents[i]`.

@@ -2,12 +2,7 @@
 
 use super::Generator;
 use super::writer::too_long;
-use crate::logits::not_finite;
-use burn::tensor::activation;
-use regard_attention::Mode;
-use regard_attention::backend::numbers;
 use regard_models::Result;
-use regard_models::text::Texts;
 
 /// Log-probabilities of the tokens of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,27 +61,12 @@ impl Generator {
         let mut known = 1;
         while known < ids.len() {
             let from = if known == 1 { 0 } else { known - (wide / 2).max(1) };
-            let to = ids.len().min(from.saturating_add(wide));
-            // The prediction after the last token is not needed.
-            let piece = &ids[from..to.max(from + 1)];
-            let at: Vec<usize> = (known - 1 - from..piece.len()).collect();
-            let mut texts = Texts::new();
-            texts.push(piece);
-            let said = self.model.forward(&texts, Some(&at), Mode::Eval);
-            let logits = said.logits.expect("a language-model head");
-            let mut all = vec![];
-            numbers(activation::log_softmax(logits, 1), &mut all);
-            // A log-probability may be -inf, but not NaN.
-            if let Some(bad) = all.iter().find(|x| x.is_nan()) {
-                return Err(not_finite(*bad));
-            }
-            let words = all.len() / at.len().max(1);
-            for (row, place) in at.iter().enumerate() {
-                if let Some(next) = ids.get(from + place + 1) {
-                    logprobs[from + place + 1] = Some(f64::from(all[row * words + *next as usize]));
-                }
-            }
-            known = to + 1;
+            // The last token is only predicted.
+            let to = ids.len().min(from.saturating_add(wide).saturating_add(1));
+            let found = self.logprobs(&ids[from..to], known - from)?;
+            let places = logprobs[known..to].iter_mut().zip(found);
+            places.for_each(|(place, logprob)| *place = Some(logprob));
+            known = to;
         }
         let token_logprobs = logprobs.split_off(added);
         Ok(Scored { tokens, token_logprobs, truncated })

@@ -1,6 +1,7 @@
 //! Inference with a trained language model.
 
-use crate::batching::{BatchEngine, BatchLimits, BatchUse};
+use super::engines::Engines;
+use crate::batching::{BatchEngine, BatchUse};
 use crate::decode::{GenerationConfig, Ids, Options};
 use crate::reader::fits;
 use crate::text::Tokenizer;
@@ -9,9 +10,6 @@ use burn::tensor::Device;
 use regard_models::text::{self, Head, TextModel};
 use regard_models::{Error, ModelFiles, Result};
 use serde_json::Value;
-
-/// Positions that the KV caches of all sequences may hold together, at least.
-const TOKENS: usize = 1 << 20;
 
 /// Prompt of an empty request if the model has no BOS token.
 const NOTHING: &str = "\n";
@@ -24,7 +22,7 @@ pub struct Generator {
     ids: Ids,
     bos: Option<u32>,
     /// Processes the sequences of all threads together; `None` for a model that cannot be planned.
-    engine: Option<BatchEngine>,
+    engines: Option<Engines>,
 }
 
 /// The tokens of a prompt, at least one and no more than the model's context.
@@ -99,11 +97,8 @@ impl Generator {
         let eos: Vec<u32> = eos.into_iter().filter(known).map(|id| id as u32).collect();
         let pad = tokenizer.special().pad.or(eos.first().copied());
         let ids = Ids { bos: bos.unwrap_or(0), eos, pad };
-        let engine = model.plan().map(|plan| {
-            let tokens = plan.longest().unwrap_or(0).saturating_mul(8).max(TOKENS);
-            BatchEngine::new(plan, BatchLimits { tokens, ..BatchLimits::default() })
-        });
-        Ok(Generator { model, tokenizer, defaults, ids, bos, engine })
+        let engines = Engines::new(&*model);
+        Ok(Generator { model, tokenizer, defaults, ids, bos, engines })
     }
 
     /// Opens a model: from a folder, which may be a training run's, or a built-in one.
@@ -148,7 +143,7 @@ impl Generator {
 
     /// Returns what the batch engine is doing; `None` for a model that cannot be planned.
     pub fn usage(&self) -> Option<BatchUse> {
-        self.engine.as_ref().map(BatchEngine::usage)
+        self.batching().map(BatchEngine::usage)
     }
 
     pub(super) fn ids(&self) -> &Ids {
@@ -159,8 +154,21 @@ impl Generator {
         self.bos
     }
 
-    pub(super) fn engine(&self) -> Option<&BatchEngine> {
-        self.engine.as_ref()
+    pub(super) fn engines(&self) -> Option<&Engines> {
+        self.engines.as_ref()
+    }
+
+    pub(super) fn engines_mut(&mut self) -> Result<&mut Engines> {
+        let kind = self.config()["model_type"].as_str().unwrap_or("this model").to_string();
+        self.engines.as_mut().ok_or_else(|| {
+            Error::invalid(format!(
+                "{kind} decodes on tensors, one text at a time: it has no paged KV cache"
+            ))
+        })
+    }
+
+    pub(super) fn into_engines(self) -> Option<Engines> {
+        self.engines
     }
 
     /// Makes the tokens of a prompt. The BOS token comes first where the tokenizer adds one, never

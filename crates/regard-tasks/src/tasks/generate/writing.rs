@@ -2,6 +2,7 @@
 
 use super::rows::Rows;
 use super::{Generator, Prompt};
+use crate::batching::Guesses;
 use crate::decode::{
     DecodeInput, FinishReason, Hypothesis, Ids, Options, StepAttention, Stepper, StopPiece,
     StopSearch, decode,
@@ -49,6 +50,8 @@ pub struct Generated {
     /// For each token, and the end token, the most likely tokens with their log-probabilities, if
     /// [`Generation::likely`] is above 0.
     pub likely: Vec<Vec<(u32, f32)>>,
+    /// Guesses on the way, if tokens were guessed: of all results of a prompt together.
+    pub guesses: Option<Guesses>,
 }
 
 /// What was generated since the last call of a watcher.
@@ -104,13 +107,16 @@ impl Generator {
         let ids: &Ids = self.ids();
         let found = decode(&mut writing, &[sentence], options, ids);
         let problem = writing.problem.take();
+        let guesses = writing.decoding.guesses().filter(|_| self.makes_guesses());
         drop(writing);
         if let Some(problem) = problem {
             return Err(problem);
         }
         let found = found?.pop().unwrap_or_default();
-        let all: Result<Vec<Generated>> =
-            found.into_iter().map(|found| text.clone().all(found)).collect();
+        let all: Result<Vec<Generated>> = found
+            .into_iter()
+            .map(|found| Ok(Generated { guesses, ..text.clone().all(found)? }))
+            .collect();
         let all = all?;
         if let (true, [one]) = (single, &all[..])
             && let Some(rest) = one.text.get(shown..).filter(|rest| !rest.is_empty())
@@ -122,11 +128,11 @@ impl Generator {
 
     /// Begins the rows of a search, which have not read anything yet.
     fn rows(&self, prompt: &[u32], options: &Options) -> Result<Rows<'_>> {
-        let Some(engine) = self.engine() else { return Ok(Rows::Alone(&*self.model, None)) };
+        let Some(engines) = self.engines() else { return Ok(Rows::Alone(&*self.model, None)) };
         let rows = options.num_beams.max(options.num_return_sequences);
         let new = options.max_new_tokens.unwrap_or(options.max_length);
         let length = prompt.len().saturating_add(new).min(self.context());
-        Ok(Rows::Batched(engine.session(rows, length, &|| false)?))
+        Ok(Rows::Batched(engines.session(rows, length, &|| false)?))
     }
 }
 
@@ -184,6 +190,7 @@ impl<'a> GeneratedText<'a> {
             finish_reason: found.finish_reason,
             log_probs: found.token_log_probs,
             likely: found.likely,
+            guesses: None,
         })
     }
 }

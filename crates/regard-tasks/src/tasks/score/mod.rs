@@ -1,6 +1,7 @@
 //! Scoring: the log-probability of each token of a text under a language model.
 
-use crate::generate::{Generator, LongText, Scored};
+use crate::batching;
+use crate::generate::{Generator, LongText, Scored, TOGETHER};
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
@@ -75,6 +76,8 @@ impl Pipeline for Scorer {
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let long = parameters.long()?;
-        Ok(inputs.iter().map(|text| Ok(self.0.score(text, long)?.into())).collect())
+        // Results do not depend on what is scored together.
+        let one = |at: usize| Ok(self.0.score(&inputs[at], long)?.into());
+        Ok(batching::for_each(inputs.len(), TOGETHER, one))
     }
 }
