@@ -24,12 +24,15 @@ pub use safetensors::Dtype;
 pub use write::{is_stream, write_file, write_file_with};
 
 use crate::{Error, Result};
+use regard_attention::quant::Bits;
 use regard_attention::storage::Bytes;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// File name of a model's configuration.
 pub const CONFIG: &str = "config.json";
+/// Name of bfloat16 in `config.json`.
+const BF16: &str = "bfloat16";
 /// File name of a model's weights.
 pub const WEIGHTS: &str = "model.safetensors";
 /// File names under which weights are looked for, in order of preference: weights, or an index of
@@ -120,16 +123,28 @@ fn weight_map(index: &Path) -> Result<Map<String, Value>> {
 /// Writes `config.json` and `model.safetensors` into a folder that exists.
 pub fn write(folder: &Path, config: &Value, weights: &Arrays, precision: Precision) -> Result<()> {
     write_arrays(&folder.join(WEIGHTS), weights, precision)?;
-    write_config(folder, config, precision)
+    let is_bf16 = |array: &Array| array.quantized_bits() == Some(Bits::Bf16);
+    match weights.values().any(is_bf16) {
+        true => {
+            let mut config = config.clone();
+            config["dtype"] = BF16.into();
+            write_named(folder, config, BF16)
+        }
+        false => write_config(folder, config, precision),
+    }
 }
 
 /// Writes `config.json` into a folder that exists. The type of weights that it names, if any,
 /// becomes that of the precision: transformers converts weights to it when it reads them.
 pub fn write_config(folder: &Path, config: &Value, precision: Precision) -> Result<()> {
-    let mut config = config.clone();
+    write_named(folder, config.clone(), precision.name())
+}
+
+/// Writes `config.json` with the name of the type of weights, where it names one.
+fn write_named(folder: &Path, mut config: Value, dtype: &str) -> Result<()> {
     for key in ["dtype", "torch_dtype"] {
         if let Some(kind) = config.get_mut(key) {
-            *kind = precision.name().into();
+            *kind = dtype.into();
         }
     }
     let mut text = serde_json::to_string_pretty(&config).expect("JSON values can be written");

@@ -12,6 +12,7 @@ use crate::vocabulary::Vocabulary;
 use crate::{Error, Result};
 use keys::Entry;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Version that is written.
 const VERSION: u32 = 3;
@@ -27,8 +28,8 @@ pub struct Written {
     pub halves: Vec<String>,
 }
 
-/// Serialises a model as a GGUF file whose matrices are of a type. Norms, biases and tables of
-/// positions stay in single precision.
+/// Serialises a model as a GGUF file whose matrices are of a type, but for those with another one in
+/// `others`, by name. Norms, biases and tables of positions stay in single precision.
 ///
 /// # Errors
 /// If there is no architecture for the model, a value cannot be written in this type, or a tensor
@@ -38,6 +39,7 @@ pub fn write(
     weights: &Arrays,
     vocabulary: Option<&Vocabulary>,
     kind: Kind,
+    others: &BTreeMap<String, Kind>,
 ) -> Result<Written> {
     let of = architecture(config)?;
     let mut entries = keys::of_model(of.name, config, weights, kind).map_err(Error::Invalid)?;
@@ -59,8 +61,9 @@ pub fn write(
             )));
         };
         let wrong = |message: String| Error::invalid(format!("{name}: {message}"));
-        let tensor = tensor(array, change, &theirs, config, kind).map_err(wrong)?;
-        if kind != tensor.kind && tensor.kind == Kind::F16 {
+        let of = others.get(name).copied().unwrap_or(kind);
+        let tensor = tensor(array, change, &theirs, config, of).map_err(wrong)?;
+        if of != tensor.kind && tensor.kind == Kind::F16 {
             halves.push(name.clone());
         }
         tensors.push((theirs, tensor));

@@ -10,6 +10,7 @@ use regard_models::text::recorded::Recorded;
 use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{ModelFiles, checkpoint};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn fixtures() -> PathBuf {
@@ -99,8 +100,8 @@ fn what_is_written_is_read_again() {
         let folder = fixtures().join("texts").join(name);
         let (config, weights) =
             (checkpoint::read_config(&folder).unwrap(), checkpoint::read_weights(&folder).unwrap());
-        let made =
-            gguf::write(&config, &weights, None, Kind::F32).unwrap_or_else(|e| panic!("{e}"));
+        let made = gguf::write(&config, &weights, None, Kind::F32, &BTreeMap::new())
+            .unwrap_or_else(|e| panic!("{e}"));
         let file = Gguf::parse(made.bytes.into()).unwrap_or_else(|e| panic!("{name}: {e}"));
         let (again, read) = (file.config().unwrap(), file.weights().unwrap());
         for (key, value) in again.as_object().unwrap() {
@@ -133,7 +134,8 @@ fn quantised_files_say_nearly_the_same() {
     for (kind, bound) in
         [(Kind::F32, 1e-6), (Kind::F16, 2e-3), (Kind::Q8_0, 2e-2), (Kind::Q4_0, 0.3)]
     {
-        let made = gguf::write(&config, &weights, None, kind).unwrap_or_else(|e| panic!("{e}"));
+        let made = gguf::write(&config, &weights, None, kind, &BTreeMap::new())
+            .unwrap_or_else(|e| panic!("{e}"));
         assert!(
             made.halves.is_empty()
                 && made.counts.contains(&(kind, if kind == Kind::F32 { 21 } else { 15 })),
@@ -146,14 +148,15 @@ fn quantised_files_say_nearly_the_same() {
         assert!(kept == [Kind::Q4_0, Kind::Q8_0].contains(&kind), "{kind:?}");
         assert_eq!(read_config["rope_parameters"]["rope_type"], "llama3");
         // What was quantised is written as it is.
-        let again = gguf::write(&read_config, &read, None, kind).unwrap();
+        let again = gguf::write(&read_config, &read, None, kind, &BTreeMap::new()).unwrap();
         assert!(again.bytes == made.bytes, "{kind:?}");
         let opened = text::load(&read_config, read, None, 0, &Device::flex()).unwrap();
         let apart = largest_difference(&logits(&*opened), &plain);
         assert!(apart <= bound * most, "{kind:?}: {apart:e} of {most}");
     }
     let odd = json!({"model_type": "gpt_neox"});
-    let error = gguf::write(&odd, &weights, None, Kind::F32).unwrap_err().to_string();
+    let error =
+        gguf::write(&odd, &weights, None, Kind::F32, &BTreeMap::new()).unwrap_err().to_string();
     assert!(error.contains("\"gpt_neox\"; a GGUF file can have llama"), "{error}");
 }
 

@@ -5,9 +5,11 @@
 //! translators. If it loses more than the bound, every matrix is quantised alone, and those that
 //! lose most keep a higher precision.
 
+mod gguf_file;
 mod measure;
 mod sample;
 
+pub use gguf_file::{GgufFile, to_gguf};
 pub use sample::{Example, SENTENCES, Sample};
 
 use crate::train;
@@ -161,12 +163,15 @@ pub fn quantize(
     let precision = if half { Precision::Half } else { Precision::Single };
     let kept: Vec<String> = kept.into_iter().collect();
     let mut config = config;
-    config["quantization_config"] = json!({
-        "quant_method": METHOD,
-        "bits": bits.bits(),
-        "modules_in_higher_precision": kept,
-        "quality": quality,
-    });
+    // A model in bfloat16 is an ordinary one: other programs read it as it is.
+    if bits != Bits::Bf16 {
+        config["quantization_config"] = json!({
+            "quant_method": METHOD,
+            "bits": bits.bits(),
+            "modules_in_higher_precision": kept,
+            "quality": quality,
+        });
+    }
     if let Some(group) = bits.group() {
         config["quantization_config"]["group_size"] = json!(group);
     }

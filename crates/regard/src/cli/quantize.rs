@@ -1,11 +1,13 @@
-//! `regard quantize`: a model with weights of 8 or 4 bits, and what it loses.
+//! `regard quantize`: a model with weights of 16, 8 or 4 bits, and what it loses.
 
+mod gguf_file;
 mod sample;
+mod target;
 
 use super::columns::ColumnFlags;
 use super::inputs::note;
 use super::{Global, Outcome, write_json};
-use crate::hub::{Hub, Storage};
+use crate::hub::Hub;
 use crate::models;
 use crate::show::bytes;
 use anyhow::{Result, bail};
@@ -16,40 +18,49 @@ use regard_tasks::say::many;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use target::Target;
 
 const EXAMPLES: &str = "\
-Writes a model whose weight matrices have 8 or 4 bits, and compares it with the original: perplexity
-of language models, cosine similarity of an encoder's text vectors, BLEU of translators. Matrices
-that lose most keep a higher precision. A model that loses more than the bound is not written.
+Writes a model whose weight matrices have 16, 8 or 4 bits, and compares it with the original:
+perplexity of language models, cosine similarity of an encoder's text vectors, BLEU of translators.
+Matrices that lose most keep a higher precision. A model that loses more than the bound is not
+written.
+
+Types: int8 (a scale for each output), int8-groups and int4 (a scale for each 32 inputs), bf16 (an
+ordinary checkpoint in bfloat16, which transformers reads). gguf:Q8_0, gguf:Q4_0, gguf:F16 and
+gguf:F32 write one file for llama.cpp, with tokenizer and chat template: of llama, mistral without a
+window, qwen3, gemma3_text, gpt2 and bert. F16 and F32 are not measured.
 
 Examples:
   regard quantize en-fr-bahdanau --to int8 --out int8      # built-in model and sentences
   regard quantize runs/plays --to int4 --out int4 --data plays.txt     # your run, your text
   regard quantize runs/fr --to int8 --out fr8 --data pairs.tsv  # source, tab, translation
   regard quantize runs/fr --to int8 --out fr8 --data pairs.csv --source en --target fr  # columns
+  regard quantize runs/plays --to gguf:Q8_0 --out plays.gguf           # your run, for llama.cpp
   regard translate 'They are watching.' --model int8
 
 To quantise on load, without writing: --storage int8 with any command that opens a model. To get
 floating point back, for training or transformers: regard models export int8 --out floats";
 
-/// Write a model with weights of 8 or 4 bits, after measuring its loss
+/// Write a model with weights of 16, 8 or 4 bits, after measuring its loss
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
     model: String,
-    /// Type of the quantised weights
-    #[arg(long, value_enum, value_name = "TYPE")]
-    to: Storage,
-    /// Output folder
-    #[arg(long, value_name = "FOLDER")]
+    /// Type of the quantised weights: int8, int8-groups, int4, bf16, gguf:Q8_0, gguf:Q4_0, gguf:F16
+    /// or gguf:F32
+    #[arg(long, value_name = "TYPE", value_parser = target::parse)]
+    to: Target,
+    /// Output folder; a file for gguf
+    #[arg(long, value_name = "PATH")]
     out: PathBuf,
     /// Texts to measure on, one on each line; for a translator with a tab and the translation. Or a
     /// table (.csv, .tsv, .jsonl), or two parallel files for a translator [default: built-in English
     /// sentences]
     #[arg(long, value_name = "FILE")]
     data: Vec<PathBuf>,
-    /// Largest accepted loss: relative increase of perplexity (8 bits 0.005, 4 0.06), 1 − cosine
+    /// Largest accepted loss: relative increase of perplexity (16 and 8 bits 0.005, 4 0.06), 1 − cosine
     /// (0.001, 0.02), or points of BLEU (0.3, 1)
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     max_loss: Option<f64>,
@@ -67,7 +78,8 @@ struct Report<'a> {
     storage: &'static str,
     data: &'a str,
     quality: &'a Quality,
-    /// Numbers of tensors in 8 bits, in 8 bits with groups, and in 4 bits.
+    /// Numbers of tensors in bfloat16, in 8 bits, in 8 bits with groups, and in 4 bits.
+    bf16: usize,
     int8: usize,
     int8_groups: usize,
     int4: usize,
@@ -78,16 +90,12 @@ struct Report<'a> {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     if flags.hub.storage.is_some() {
-        bail!("--storage: quantize has --to {}", flags.to.bits().name());
+        bail!("--storage: quantize has --to {}", flags.to.name());
     }
-    if flags.to == Storage::Bf16 {
-        bail!(
-            "--to bf16: need int8, int8-groups or int4; to compute with bf16: --storage bf16 with \
-             any command that opens {}",
-            flags.model
-        );
+    match flags.to {
+        Target::Folder(_) => models::check_out(&flags.out)?,
+        Target::Gguf(_) => gguf_file::check_out(&flags.out)?,
     }
-    models::check_out(&flags.out)?;
     if flags.max_loss.is_some_and(|x| !(x.is_finite() && x >= 0.0)) {
         bail!("--max-loss: need a number of at least 0");
     }
@@ -95,8 +103,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let sample = sample::read(&flags, &model)?;
     let files = models::adapted(&model, &flags.hub)?;
     let progress = |step: &str| note(step);
-    let made =
-        quantize::quantize(files.clone(), flags.to.bits(), &sample, flags.max_loss, &progress)?;
+    let bits = match flags.to {
+        Target::Folder(bits) => bits,
+        Target::Gguf(kind) => {
+            let made = quantize::to_gguf(files, kind, &sample, flags.max_loss, &progress)?;
+            return gguf_file::write(&flags, kind, &sample, &made, global, out);
+        }
+    };
+    let made = quantize::quantize(files.clone(), bits, &sample, flags.max_loss, &progress)?;
     models::write(&flags.out, &files, &made.config, &made.weights, made.precision)?;
     if made.bytes[1] * 10 > made.bytes[0] * 9 {
         note(
@@ -120,6 +134,7 @@ fn report<'a>(flags: &'a Flags, sample: &'a Sample, made: &'a Quantized) -> Repo
         storage: made.bits.name(),
         data: &sample.name,
         quality: &made.quality,
+        bf16: of(Bits::Bf16),
         int8: of(Bits::Int8),
         int8_groups: of(Bits::Int8Groups),
         int4: of(Bits::Int4),
@@ -130,8 +145,6 @@ fn report<'a>(flags: &'a Flags, sample: &'a Sample, made: &'a Quantized) -> Repo
 }
 
 fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) -> Result<()> {
-    let Quality { measure, before, after, loss, bound, divergence, tokens, agreement, .. } =
-        &made.quality;
     let [large, small] = made.bytes.map(|n| bytes(n as u64));
     let counts = Bits::ALL.iter().zip(made.quantized).filter(|(_, count)| *count > 0);
     let counts = counts.map(|(bits, count)| format!("{count} in {}", bits.name()));
@@ -144,8 +157,20 @@ fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) 
         flags.model,
         counts.join(", ")
     )?;
-    let count = made.quality.texts.map(|n| many(n, "text"));
-    let count = count.or(made.quality.measured_tokens.map(|n| many(n, "token")));
+    print_quality(&made.quality, &made.kept, sample, out)
+}
+
+/// Prints what the quantised model loses.
+fn print_quality(
+    quality: &Quality,
+    kept: &[String],
+    sample: &Sample,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let Quality { measure, before, after, loss, bound, divergence, tokens, agreement, .. } =
+        quality;
+    let count = quality.texts.map(|n| many(n, "text"));
+    let count = count.or(quality.measured_tokens.map(|n| many(n, "token")));
     writeln!(out, "measured on {} of {}", count.unwrap_or_default(), sample.name)?;
     match measure {
         Measure::Perplexity => writeln!(
@@ -158,7 +183,7 @@ fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) 
             writeln!(out, "cosine of text vectors {after:.5} (bound {:.5})", 1.0 - bound)?;
         }
         // The original would have BLEU 100, which says nothing about its quality.
-        Measure::Bleu if made.quality.references == Some(References::Original) => writeln!(
+        Measure::Bleu if quality.references == Some(References::Original) => writeln!(
             out,
             "BLEU {after:.2} against the translations of the original model itself, because there \
              are no others (bound {:.2})",
@@ -182,8 +207,8 @@ fn print(flags: &Flags, sample: &Sample, made: &Quantized, out: &mut dyn Write) 
         };
         writeln!(out, "the same {what}: {:.1} %", 100.0 * agreement)?;
     }
-    if !made.kept.is_empty() {
-        writeln!(out, "in higher precision, because they lose most: {}", made.kept.join(", "))?;
+    if !kept.is_empty() {
+        writeln!(out, "in higher precision, because they lose most: {}", kept.join(", "))?;
     }
     Ok(())
 }
