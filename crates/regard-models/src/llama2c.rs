@@ -246,6 +246,7 @@ pub fn vocabulary(bytes: &[u8], words: usize) -> Result<Vocabulary, String> {
     if !rest.is_empty() {
         return Err(format!("{no} of {words} tokens: {} bytes follow the last", rest.len()));
     }
+    name_bytes(&mut tokens, &mut kinds);
     Ok(Vocabulary {
         splitting: Splitting::Scores,
         tokens,
@@ -264,8 +265,52 @@ pub fn vocabulary(bytes: &[u8], words: usize) -> Result<Vocabulary, String> {
     })
 }
 
+/// Gives bytes their usual names where the first version of the format has characters in their
+/// place: each of the 256 after the three special tokens is the character of its byte.
+fn name_bytes(tokens: &mut [String], kinds: &mut [TokenKind]) {
+    const FIRST: usize = 3;
+    let character = |byte: u8| char::from(byte).to_string().replace(' ', "▁");
+    let Some(bytes) = tokens.get_mut(FIRST..FIRST + 256) else { return };
+    if (0..=255u8).zip(&*bytes).all(|(byte, token)| *token == character(byte)) {
+        (0..=255u8).zip(bytes).for_each(|(byte, token)| *token = format!("<0x{byte:02X}>"));
+        kinds[FIRST..FIRST + 256].fill(TokenKind::Byte);
+    }
+}
+
 /// Whether a token stands for a byte: `<0x0A>`.
 fn is_byte(text: &str) -> bool {
     let digits = text.strip_prefix("<0x").and_then(|text| text.strip_suffix('>'));
     digits.is_some_and(|digits| digits.len() == 2 && u8::from_str_radix(digits, 16).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first version of the format has the space of the bytes and that of the pieces.
+    #[test]
+    fn bytes_of_the_first_version_are_named() {
+        let special = ["<unk>", "\n<s>\n", "\n</s>\n"].map(str::to_string);
+        let bytes = (0..=255u8).map(|byte| char::from(byte).to_string());
+        let pieces = [" ", "a", "ü"].map(str::to_string);
+        let file = |tokens: &[String]| {
+            let mut file = vec![0; 4];
+            for token in tokens {
+                file.extend(0f32.to_le_bytes());
+                file.extend((token.len() as u32).to_le_bytes());
+                file.extend(token.as_bytes());
+            }
+            vocabulary(&file, tokens.len()).unwrap()
+        };
+        let all: Vec<String> = special.into_iter().chain(bytes).chain(pieces).collect();
+        let found = file(&all);
+        assert_eq!(found.tokens[3 + 32], "<0x20>");
+        assert_eq!(found.tokens[3 + 255], "<0xFF>");
+        assert_eq!(found.kinds[3..259], [TokenKind::Byte; 256]);
+        assert_eq!(found.tokens[259..], ["▁", "a", "ü"]);
+        assert_eq!(found.kinds[259..], [TokenKind::Normal; 3]);
+        // Characters alone are none.
+        let found = file(&all[..258]);
+        assert_eq!((found.tokens[35].as_str(), found.kinds[35]), ("▁", TokenKind::Normal));
+    }
 }
