@@ -14,6 +14,7 @@ use regard_tasks::metrics::Sample;
 use regard_tasks::speed::{PartTimes, TextBenchmark, measure};
 use serde::Serialize;
 use std::io::Write;
+use std::time::Duration;
 
 /// Measure encoding, generation or training speed of a text model
 #[derive(Args)]
@@ -22,6 +23,7 @@ Examples:
   regard bench texts --model shakespeare --mode generate --tokens 64 --new-tokens 32  # built in
   regard bench texts --model sentence-transformers/all-MiniLM-L6-v2 --batch 32  # downloads
   regard bench texts --model FOLDER --batch 32 --tokens 128 --ragged
+  regard bench texts --model FOLDER --tokens 16 --pause 20  # a short text after a pause
   regard bench texts --model FOLDER --mode train --batch 32 --tokens 64
 
 A folder needs only a config.json; without weights, random ones are used. Tokens are random.
@@ -49,6 +51,10 @@ pub struct Flags {
     /// Number of rounds; the median and the fastest are printed
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
+    /// Milliseconds to wait before each round, as a service waits for its next request: threads
+    /// sleep meanwhile
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pause: u64,
     #[command(flatten)]
     hub: Hub,
 }
@@ -126,6 +132,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let memory = vec![1f32; if flags.mode == Mode::Generate { bytes / 4 } else { 0 }];
     // The first round warms up.
     for round in 0..=flags.rounds.max(1) {
+        std::thread::sleep(Duration::from_millis(flags.pause));
         let time = match flags.mode {
             Mode::Encode => speed.read(&texts),
             Mode::Train => speed.learn(&texts),
