@@ -178,6 +178,21 @@ fn sequences_together_give_the_bits_of_each_alone() {
 }
 
 #[test]
+fn windows_beyond_any_text_are_refused() {
+    let device = Device::flex();
+    for mut config in configs() {
+        if config["sliding_window"].is_null() {
+            continue;
+        }
+        config["sliding_window"] = json!(1_u64 << 24);
+        text::create(&config, Head::Words, 5, &device).unwrap();
+        config["sliding_window"] = json!(u64::MAX);
+        let error = text::create(&config, Head::Words, 5, &device).err().unwrap().to_string();
+        assert!(error.contains("sliding_window: got 18446744073709551615, need 1 to"), "{error}");
+    }
+}
+
+#[test]
 fn a_shared_prompt_is_stored_once_and_a_shortened_sequence_goes_on() {
     for config in configs() {
         let plan = model(&config).plan().unwrap();
