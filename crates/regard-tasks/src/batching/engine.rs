@@ -13,7 +13,7 @@ use std::time::Duration;
 /// step without them would leave them behind, and compute the weights' products twice.
 const GRACE: Duration = Duration::from_millis(2);
 
-/// Time between two looks at whether a session that waits for room was cancelled.
+/// Time between two looks at whether a session that waits was cancelled.
 const POLL: Duration = Duration::from_millis(20);
 
 /// One model that several threads generate with.
@@ -64,17 +64,13 @@ impl BatchEngine {
     }
 
     /// Begins a session for `rows` sequences of at most `length` tokens each. It waits, in the order
-    /// of the calls, until there is room for them; `cancelled` is asked meanwhile. A thread that keeps a session and waits for
-    /// another one of the same engine may wait for itself.
+    /// of the calls, until there is room for them. A thread that keeps a session and waits for another
+    /// one of the same engine may wait for itself. Once `cancel` is cancelled, this and all requests
+    /// of the session fail.
     ///
     /// # Errors
     /// If they exceed the limit of the engine by themselves, or if it is cancelled.
-    pub fn session(
-        &self,
-        rows: usize,
-        length: usize,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Session<'_>> {
+    pub fn session(&self, rows: usize, length: usize, cancel: &Cancel) -> Result<Session<'_>> {
         let (bytes, limit) = (rows.saturating_mul(self.bytes(length)), self.limits.cache_bytes);
         if bytes > limit {
             let size = |bytes: usize| match bytes {
@@ -102,15 +98,14 @@ impl BatchEngine {
                 // Prompts are kept only while nobody needs their room.
                 while state.reserved + state.prompts.bytes() > limit && state.prompts.drop_one() {}
                 self.changed.notify_all();
-                return Ok(Session::new(self, number, bytes, [rows, length]));
+                return Ok(Session::new(self, number, bytes, [rows, length], cancel));
             }
-            if cancelled() {
+            if cancel.is_cancelled() {
                 state.queue.retain(|waiting| *waiting != number);
                 self.changed.notify_all();
                 return Err(Cancel::error("it waited for room"));
             }
-            state =
-                self.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.wait(state, POLL);
         }
     }
 
@@ -128,6 +123,11 @@ impl BatchEngine {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change, at most this long.
+    fn wait<'s>(&self, state: MutexGuard<'s, State>, most: Duration) -> MutexGuard<'s, State> {
+        self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Waits for the answer to a request. The calling thread computes steps if nobody else does.
@@ -148,17 +148,12 @@ impl BatchEngine {
                 return Err(Cancel::error("its tokens waited to be processed"));
             }
             if state.busy {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wait(state, POLL);
                 continue;
             }
             let waited = state.last_step.map_or(GRACE, |last| last.elapsed());
             if !state.expected.is_empty() && waited < GRACE {
-                let rest = GRACE - waited;
-                state = self
-                    .changed
-                    .wait_timeout(state, rest)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                state = self.wait(state, GRACE - waited);
                 continue;
             }
             state = self.step(state);

@@ -34,24 +34,20 @@ impl<'e> Session<'e> {
         number: u64,
         reserved: usize,
         most: [usize; 2],
+        cancel: &Cancel,
     ) -> Session<'e> {
         Session {
             engine,
             number,
             reserved,
             most,
-            cancel: Cancel::new(),
+            cancel: cancel.clone(),
             rows: vec![],
             text: vec![],
             guessed: vec![],
             draft: None,
             guesses: Guesses::default(),
         }
-    }
-
-    /// Ends the session's requests with an error once this is cancelled.
-    pub fn set_cancel(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
     }
 
     /// Lets a session of a smaller model, which means the same by token ids, guess `tokens` tokens at

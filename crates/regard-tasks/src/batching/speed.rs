@@ -1,5 +1,6 @@
 //! Speed of sequences together: beside one alone, and beside a prompt that is read.
 
+use super::cancel::Cancel;
 use super::engine::BatchEngine;
 use super::session::Session;
 use crate::Result;
@@ -36,7 +37,7 @@ impl BatchEngine {
     /// If they have no room, or a step failed.
     pub fn tokens_per_second(&self, sequences: usize, new: usize) -> Result<f64> {
         // Sessions that waited for room would wait for others at the barrier.
-        drop(self.session(sequences, PROMPT + new + 1, &|| false)?);
+        drop(self.session(sequences, PROMPT + new + 1, &Cancel::new())?);
         let barrier = Barrier::new(sequences);
         let times = Mutex::new(vec![]);
         let write = |number: usize| -> Result<()> {
@@ -68,7 +69,7 @@ impl BatchEngine {
         // More than any of them writes until the prompt is read.
         let longest = self.plan().longest().unwrap_or(usize::MAX);
         let length = (PROMPT + new + 4 * steps + 1000).min(longest);
-        drop(self.session(writers + 1, length.max(prompt), &|| false)?);
+        drop(self.session(writers + 1, length.max(prompt), &Cancel::new())?);
         let counts: Vec<AtomicUsize> = (0..writers).map(|_| AtomicUsize::new(0)).collect();
         let (done, failed) = (AtomicBool::new(false), AtomicBool::new(false));
         let found = Mutex::new(None);
@@ -100,7 +101,7 @@ impl BatchEngine {
             let (began, before) = (Instant::now(), now());
             wait(4 + new);
             let (between, middle) = (began.elapsed().as_secs_f64(), now());
-            let mut session = self.session(1, prompt, &|| false)?;
+            let mut session = self.session(1, prompt, &Cancel::new())?;
             let (began, from) = (Instant::now(), now());
             session.read(&[&self.draw(prompt, 1 << 21)])?;
             let (seconds, to) = (began.elapsed().as_secs_f64(), now());
@@ -122,7 +123,7 @@ impl BatchEngine {
 
     /// Begins a session with a prompt of its own.
     fn begin(&self, number: usize, length: usize) -> Result<Session<'_>> {
-        let mut session = self.session(1, length, &|| false)?;
+        let mut session = self.session(1, length, &Cancel::new())?;
         session.read(&[&self.draw(PROMPT, 1 << 22 | number as u64)])?;
         Ok(session)
     }

@@ -3,6 +3,7 @@
 use crate::small::Folder;
 use burn::tensor::Device;
 use regard_models::text::{self, Head};
+use regard_tasks::batching::Cancel;
 use regard_tasks::decode::{FinishReason, GenerationConfig, Options};
 use regard_tasks::generate::{
     Generated, Generation, Generator, LongText, Parameters, PromptOptions, TokenName, Written,
@@ -172,6 +173,32 @@ fn stop_strings_are_found_across_tokens() {
         let (found, seen) = always(&writer, token, four.clone(), &stop);
         assert_eq!((&found.text[..], &seen[..]), (text, text));
     }
+}
+
+#[test]
+fn a_generation_is_cancelled_while_it_reads_and_while_it_writes() {
+    let writer = generator("cancel", llama(), GenerationConfig::default());
+    let options = Options { max_new_tokens: Some(9), ..Options::default() };
+    let prompt = writer.prompt("abcdefgh", PromptOptions::default()).unwrap();
+    for early in [true, false] {
+        let cancel = Cancel::new();
+        if early {
+            cancel.cancel();
+        }
+        let how = Generation { cancel: Some(&cancel), ..Generation::new(&options) };
+        let mut watch = |_: Written| {
+            assert!(!cancel.is_cancelled());
+            cancel.cancel();
+            true
+        };
+        let error = writer.generate(&prompt, &how, &mut watch).unwrap_err().to_string();
+        assert!(error.contains("cancelled"), "{error}");
+        let error = writer.run_until("ab", &Parameters::default(), &cancel).unwrap_err();
+        assert!(error.to_string().contains("cancelled"), "{error}");
+        let error = writer.score_until("abc", LongText::Refuse, &cancel).unwrap_err();
+        assert!(error.to_string().contains("cancelled"), "{error}");
+    }
+    assert_eq!(writer.usage().unwrap().sessions, 0);
 }
 
 #[test]

@@ -10,8 +10,8 @@ fn with_draft(
     new: usize,
 ) -> ((Vec<u32>, Vec<u32>), Guesses) {
     let length = prompt.len() + new;
-    let mut session = engine.session(1, length, &|| false).unwrap();
-    session.set_draft(draft.session(1, length, &|| false).unwrap(), 4);
+    let mut session = engine.session(1, length, &Cancel::new()).unwrap();
+    session.set_draft(draft.session(1, length, &Cancel::new()).unwrap(), 4);
     let written = write_while(&mut session, prompt, &|written| written < new);
     (written, session.guesses())
 }

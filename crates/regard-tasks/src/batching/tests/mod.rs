@@ -55,7 +55,7 @@ fn write_while(
 }
 
 fn generate(engine: &BatchEngine, prompt: &[u32], new: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut session = engine.session(1, prompt.len() + new, &|| false).unwrap();
+    let mut session = engine.session(1, prompt.len() + new, &Cancel::new()).unwrap();
     write_while(&mut session, prompt, &|written| written < new)
 }
 
@@ -108,7 +108,7 @@ fn a_common_beginning_is_computed_once() {
 fn beams_continue_from_their_parents() {
     let engine = engine(BatchLimits::default());
     let prompt = text(70, 3);
-    let mut session = engine.session(2, 100, &|| false).unwrap();
+    let mut session = engine.session(2, 100, &Cancel::new()).unwrap();
     session.read(&[&prompt]).unwrap();
     let mut logits = vec![];
     session.step(&[7], &mut logits).unwrap();
@@ -117,7 +117,7 @@ fn beams_continue_from_their_parents() {
     session.reorder(&[1, 0]);
     session.step(&[10, 10], &mut logits).unwrap();
     for (row, middle) in [9, 8].into_iter().enumerate() {
-        let mut alone = engine.session(1, 100, &|| false).unwrap();
+        let mut alone = engine.session(1, 100, &Cancel::new()).unwrap();
         alone.read(&[&prompt]).unwrap();
         let mut want = vec![];
         for token in [7, middle, 10] {
@@ -130,7 +130,7 @@ fn beams_continue_from_their_parents() {
 #[test]
 fn what_a_session_has_no_room_for_is_an_error_and_the_others_go_on() {
     let engine = engine(BatchLimits::default());
-    let mut bad = engine.session(1, 10, &|| false).unwrap();
+    let mut bad = engine.session(1, 10, &Cancel::new()).unwrap();
     let error = bad.read(&[&[1], &[2]]).unwrap_err().to_string();
     assert!(error.contains("got 2 sequences") && error.contains("room for 1"), "{error}");
     let error = bad.read(&[&text(11, 0)]).unwrap_err().to_string();

@@ -16,7 +16,7 @@ fn eight_write_while_a_prompt_of_4000_tokens_is_read() {
             .map(|i| {
                 scope.spawn(move || {
                     let prompt = text(3 + 20 * i, i);
-                    let mut session = engine.session(1, 4000, &|| false).unwrap();
+                    let mut session = engine.session(1, 4000, &Cancel::new()).unwrap();
                     let more = |tokens: usize| {
                         written[i].store(tokens, Ordering::SeqCst);
                         tokens < 3500 && !done.load(Ordering::SeqCst)
@@ -29,7 +29,7 @@ fn eight_write_while_a_prompt_of_4000_tokens_is_read() {
             thread::yield_now();
         }
         let (before, steps) = (all(), engine.usage().steps);
-        let mut reader = engine.session(1, 4003, &|| false).unwrap();
+        let mut reader = engine.session(1, 4003, &Cancel::new()).unwrap();
         let got = write_while(&mut reader, &long, &|tokens| tokens < 3);
         let (after, steps) = (all(), engine.usage().steps - steps);
         done.store(true, Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! The engines of a generator: its model's, and that of a smaller model that guesses.
 
 use super::Generator;
-use crate::batching::{BatchEngine, BatchLimits, Session};
+use crate::batching::{BatchEngine, BatchLimits, Cancel, Session};
 use crate::text::Tokenizer;
 use regard_models::text::TextModel;
 use regard_models::{Error, Result};
@@ -57,17 +57,12 @@ impl Engines {
     }
 
     /// Begins a session of rows of up to `length` tokens.
-    pub fn session(
-        &self,
-        rows: usize,
-        length: usize,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Session<'_>> {
-        let mut session = self.model.session(rows, length, cancelled)?;
+    pub fn session(&self, rows: usize, length: usize, cancel: &Cancel) -> Result<Session<'_>> {
+        let mut session = self.model.session(rows, length, cancel)?;
         if let (Some(Draft { engine, tokens }), 1) = (&self.draft, rows) {
             let longest = engine.plan().longest().unwrap_or(usize::MAX);
             // All threads take room here first, and then there: none waits for one behind it.
-            session.set_draft(engine.session(1, length.min(longest), cancelled)?, *tokens);
+            session.set_draft(engine.session(1, length.min(longest), cancel)?, *tokens);
         }
         Ok(session)
     }

@@ -2,6 +2,7 @@
 
 use super::Generator;
 use super::writer::too_long;
+use crate::batching::Cancel;
 use regard_models::Result;
 
 /// Log-probabilities of the tokens of a text.
@@ -43,6 +44,14 @@ impl Generator {
     /// # Errors
     /// If the text is longer than the model's context, and `long` refuses that.
     pub fn score(&self, text: &str, long: LongText) -> Result<Scored> {
+        self.score_until(text, long, &Cancel::new())
+    }
+
+    /// As [`Generator::score`], until it is cancelled.
+    ///
+    /// # Errors
+    /// As [`Generator::score`], or if it is cancelled.
+    pub fn score_until(&self, text: &str, long: LongText, cancel: &Cancel) -> Result<Scored> {
         let bos = self.tokenizer().configured_bos().or(self.bos());
         let mut ids = self.tokenizer().encode_prompt(text, bos)?;
         let added = ids.len() - self.tokenizer().encode(text)?.ids.len();
@@ -63,7 +72,7 @@ impl Generator {
             let from = if known == 1 { 0 } else { known - (wide / 2).max(1) };
             // The last token is only predicted.
             let to = ids.len().min(from.saturating_add(wide).saturating_add(1));
-            let found = self.logprobs(&ids[from..to], known - from)?;
+            let found = self.logprobs(&ids[from..to], known - from, cancel)?;
             let places = logprobs[known..to].iter_mut().zip(found);
             places.for_each(|(place, logprob)| *place = Some(logprob));
             known = to;
