@@ -60,3 +60,38 @@ fn a_short_prompt_does_not_wait_for_the_end_of_a_long_one() {
         long.join().unwrap();
     });
 }
+
+#[test]
+fn a_short_prompt_shares_the_head_of_a_long_one_and_does_not_wait_for_the_rest() {
+    let limits = BatchLimits { prompt_tokens: 32, ..BatchLimits::default() };
+    let engine = &engine(limits);
+    let head = text(20, 7);
+    let [long, short] = [(4000, 1), (40, 2)].map(|(n, seed)| [&head[..], &text(n, seed)].concat());
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| generate(engine, &long, 1));
+        while engine.usage().prompt_tokens < 100 {
+            thread::yield_now();
+        }
+        let got = generate(engine, &short, 2);
+        assert!(engine.usage().prompt_tokens < 3500, "{:?}", engine.usage());
+        assert_eq!(engine.usage().shared_tokens, 20);
+        assert!(got == generate(&self::engine(limits), &short, 2));
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn an_idle_session_is_waited_for_once() {
+    let engine = &engine(BatchLimits::default());
+    let (mut idle, mut other) = (
+        engine.session(1, 10, &Cancel::new()).unwrap(),
+        engine.session(1, 10, &Cancel::new()).unwrap(),
+    );
+    idle.read(&[&[1]]).unwrap();
+    other.read(&[&[2]]).unwrap();
+    let mut logits = vec![];
+    idle.step(&[3], &mut logits).unwrap();
+    assert_eq!(engine.lock().expected, [0]);
+    other.step(&[4], &mut logits).unwrap();
+    assert_eq!(engine.lock().expected, [1]);
+}
