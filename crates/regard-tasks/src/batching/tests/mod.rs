@@ -26,8 +26,24 @@ fn model(config: &Value, seed: u64) -> Box<dyn TextModel> {
     text::create(config, Head::Words, seed, &Device::flex()).unwrap()
 }
 
+/// Configurations of models whose layers have windows, some or all of them.
+fn windowed() -> [Value; 2] {
+    let (mut mistral, mut gemma) = (config(), config());
+    mistral["model_type"] = json!("mistral");
+    mistral["sliding_window"] = json!(40);
+    gemma["model_type"] = json!("gemma3_text");
+    gemma["head_dim"] = json!(4);
+    gemma["sliding_window"] = json!(25);
+    gemma["sliding_window_pattern"] = json!(2);
+    [mistral, gemma]
+}
+
+fn engine_of(config: &Value, limits: BatchLimits) -> BatchEngine {
+    BatchEngine::new(model(config, 5).plan().unwrap(), limits)
+}
+
 fn engine(limits: BatchLimits) -> BatchEngine {
-    BatchEngine::new(model(&config(), 5).plan().unwrap(), limits)
+    engine_of(&config(), limits)
 }
 
 fn text(length: usize, seed: usize) -> Vec<u32> {
