@@ -71,20 +71,44 @@ impl BatchEngine {
     /// # Errors
     /// If they exceed the limit of the engine by themselves, or if it is cancelled.
     pub fn session(&self, rows: usize, length: usize, cancel: &Cancel) -> Result<Session<'_>> {
-        let (bytes, limit) = (rows.saturating_mul(self.bytes(length)), self.limits.cache_bytes);
-        if bytes > limit {
-            let size = |bytes: usize| match bytes {
-                0..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-                _ => format!("{:.1} MB", bytes as f64 / 1e6),
-            };
-            return Err(Error::invalid(format!(
-                "KV cache: {rows} sequences of up to {length} tokens need {} in {}, the limit is {}; \
-                 need fewer or shorter sequences, a smaller type, or a higher limit",
-                size(bytes),
-                self.limits.cache.name(),
-                size(limit)
-            )));
+        let bytes = self.fitting(rows, length, self.limits.cache_bytes)?;
+        self.reserve(bytes, [rows, length], cancel)
+    }
+
+    /// Returns the bytes that sequences of at most `length` tokens need.
+    ///
+    /// # Errors
+    /// If they are above the limit.
+    pub(crate) fn fitting(&self, rows: usize, length: usize, limit: usize) -> Result<usize> {
+        let bytes = rows.saturating_mul(self.bytes(length));
+        if bytes <= limit {
+            return Ok(bytes);
         }
+        let size = |bytes: usize| match bytes {
+            0..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+            _ => format!("{:.1} MB", bytes as f64 / 1e6),
+        };
+        Err(Error::invalid(format!(
+            "KV cache: {rows} sequences of up to {length} tokens need {} in {}, the limit is {}; \
+             need fewer or shorter sequences, a smaller type, or a higher limit",
+            size(bytes),
+            self.limits.cache.name(),
+            size(limit)
+        )))
+    }
+
+    /// Begins a session with room for `most[0]` sequences of `most[1]` tokens, which reserves
+    /// `bytes`, at most the limit.
+    ///
+    /// # Errors
+    /// If it is cancelled while it waits.
+    pub(crate) fn reserve(
+        &self,
+        bytes: usize,
+        most: [usize; 2],
+        cancel: &Cancel,
+    ) -> Result<Session<'_>> {
+        let limit = self.limits.cache_bytes;
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
@@ -98,7 +122,7 @@ impl BatchEngine {
                 // Prompts are kept only while nobody needs their room.
                 while state.reserved + state.prompts.bytes() > limit && state.prompts.drop_one() {}
                 self.changed.notify_all();
-                return Ok(Session::new(self, number, bytes, [rows, length], cancel));
+                return Ok(Session::new(self, number, bytes, most, cancel));
             }
             if cancel.is_cancelled() {
                 state.queue.retain(|waiting| *waiting != number);

@@ -25,6 +25,8 @@ pub struct Session<'e> {
     /// Tokens that were guessed and fed after the last one, with the logits after each.
     guessed: Vec<(u32, Vec<f32>)>,
     draft: Option<Draft<'e>>,
+    /// Room that it has reserved of another engine.
+    more: Option<Box<Session<'e>>>,
     guesses: Guesses,
 }
 
@@ -46,6 +48,7 @@ impl<'e> Session<'e> {
             text: vec![],
             guessed: vec![],
             draft: None,
+            more: None,
             guesses: Guesses::default(),
         }
     }
@@ -55,6 +58,11 @@ impl<'e> Session<'e> {
     /// draft that fails is dropped: the text does not need it.
     pub fn set_draft(&mut self, draft: Session<'e>, tokens: usize) {
         self.draft = Some(Draft::new(draft, tokens));
+    }
+
+    /// Keeps the room that a session of another engine has reserved.
+    pub(crate) fn keep_room(&mut self, of: Session<'e>) {
+        self.more = Some(Box::new(of));
     }
 
     /// Returns how many tokens were guessed, and how many of the guesses were right.

@@ -3,7 +3,7 @@
 use crate::small::Folder;
 use burn::tensor::Device;
 use regard_models::text::{self, Head};
-use regard_tasks::batching::Cancel;
+use regard_tasks::batching::{BatchLimits, Cancel};
 use regard_tasks::decode::{FinishReason, GenerationConfig, Options};
 use regard_tasks::generate::{
     Generated, Generation, Generator, LongText, Parameters, PromptOptions, TokenName, Written,
@@ -199,6 +199,39 @@ fn a_generation_is_cancelled_while_it_reads_and_while_it_writes() {
         assert!(error.to_string().contains("cancelled"), "{error}");
     }
     assert_eq!(writer.usage().unwrap().sessions, 0);
+}
+
+#[test]
+fn what_fits_the_memory_fits_with_a_draft() {
+    let open = |name: &str| generator(name, llama(), GenerationConfig::default());
+    let (plain, mut writer) = (open("room-plain"), open("room"));
+    let session = plain.batching().unwrap().session(1, CONTEXT, &Cancel::new()).unwrap();
+    let cache_bytes = 3 * plain.usage().unwrap().reserved_bytes;
+    drop(session);
+    let limits = BatchLimits { cache_bytes, ..writer.limits() };
+    let run = |writer: &Generator, n: usize| {
+        let parameters = json!({ "n": n, "do_sample": true, "max_new_tokens": 9, "seed": 3 });
+        let parameters: Parameters = serde_json::from_value(parameters).unwrap();
+        writer.run_one("abcdefgh".into(), &parameters)
+    };
+    let texts = |writer: &Generator, n: usize| -> Vec<String> {
+        run(writer, n).unwrap().results().map(|one| one.generated_text.clone()).collect()
+    };
+    writer.set_limits(limits).unwrap();
+    for again in 0..3 {
+        match again {
+            2 => writer.set_limits(limits).unwrap(),
+            _ => writer.set_draft(open("room-draft"), 3).unwrap(),
+        }
+        assert_eq!(writer.limits(), limits);
+        for n in 1..=3 {
+            assert_eq!(texts(&writer, n), texts(&plain, n));
+            let guesses = run(&writer, n).unwrap().guesses.unwrap();
+            assert_eq!(guesses.guessed > 0, n == 1, "{n}");
+        }
+        let error = run(&writer, 4).unwrap_err().to_string();
+        assert!(error.contains("the limit is 24.6 kB"), "{error}");
+    }
 }
 
 #[test]
