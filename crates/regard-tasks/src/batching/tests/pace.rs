@@ -95,3 +95,21 @@ fn an_idle_session_is_waited_for_once() {
     other.step(&[4], &mut logits).unwrap();
     assert_eq!(engine.lock().expected, [1]);
 }
+
+#[test]
+fn a_measurement_that_does_not_fit_is_an_error() {
+    let mut config = config();
+    config["max_position_embeddings"] = json!(128);
+    let engine = engine_of(&config, BatchLimits::default());
+    for (new, prompt) in [(110, 50), (8, 200), (8, usize::MAX), (usize::MAX, 50)] {
+        let error = engine.pace_beside(2, new, prompt).unwrap_err().to_string();
+        assert!(error.contains("at most 128"), "{error}");
+    }
+    let error = engine.tokens_per_second(2, usize::MAX).unwrap_err().to_string();
+    assert!(error.contains("at most 128"), "{error}");
+    // Nobody writes while nothing is read.
+    let error = engine.pace_beside(2, 8, 0).unwrap_err().to_string();
+    assert!(error.contains("wrote nothing"), "{error}");
+    let found = self::engine(BatchLimits::default()).pace_beside(2, 8, 1000).unwrap();
+    assert!(found.alone.iter().chain(&found.beside).all(|x| x.is_finite() && *x > 0.0));
+}
