@@ -176,6 +176,40 @@ fn stop_strings_are_found_across_tokens() {
 }
 
 #[test]
+fn a_stop_string_that_the_end_completes_is_the_reason() {
+    let (mut tokenizer, tokens) = llama();
+    tokenizer["model"]["vocab"]["<0xE2>"] = 33.into();
+    let writer = generator("stop-end", (tokenizer, tokens), GenerationConfig::default());
+    // Bytes of no letter become text at the end.
+    let two = Options { max_new_tokens: Some(2), ..Options::default() };
+    let (found, seen) = always(&writer, "33", two.clone(), &[]);
+    assert!(found.text.contains('\u{fffd}'), "{:?}", found.text);
+    assert_eq!((&found.text, found.finish_reason), (&seen, FinishReason::Length));
+    let stop = ["\u{fffd}".to_string()];
+    let (found, seen) = always(&writer, "33", two, &stop);
+    assert_eq!((&found.text[..], &seen[..]), ("", ""));
+    assert_eq!(found.finish_reason, FinishReason::Stop);
+}
+
+#[test]
+fn a_watcher_that_has_seen_enough_is_not_called_again() {
+    let writer = generator("watch", llama(), GenerationConfig::default());
+    let options =
+        Options { logit_bias: vec![(5, 1e4)], max_new_tokens: Some(4), ..Options::default() };
+    // Held back, because a stop string begins with it.
+    let stop = [" ab ab!".to_string()];
+    let how = Generation { stop: &stop, ..Generation::new(&options) };
+    let prompt = writer.prompt("ab", PromptOptions::default()).unwrap();
+    let mut calls = 0;
+    let mut watch = |_: Written| {
+        calls += 1;
+        false
+    };
+    let found = writer.generate(&prompt, &how, &mut watch).unwrap().remove(0);
+    assert_eq!((found.finish_reason, calls), (FinishReason::Cancelled, 1));
+}
+
+#[test]
 fn a_generation_is_cancelled_while_it_reads_and_while_it_writes() {
     let writer = generator("cancel", llama(), GenerationConfig::default());
     let options = Options { max_new_tokens: Some(9), ..Options::default() };
@@ -339,6 +373,10 @@ fn tokens_that_are_none_are_named() {
         (json!({ "typical_p": 0.0 }), "typical_p: got 0, need a number above 0"),
         (json!({ "min_new_tokens": 5, "max_new_tokens": 4 }), "min_new_tokens 5 is above"),
         (json!({ "logit_bias": { "abcd": 1.0 } }), "logit_bias: \"abcd\" is 3 tokens"),
+        (
+            json!({ "logit_bias": { "▁ab": 1.0, "c": 2.0, "5": -1.0 } }),
+            "logit_bias: \"5\" and \"▁ab\" are both token 5",
+        ),
         (json!({ "n": 2 }), "num_return_sequences: got 2, need at most num_beams"),
     ] {
         let parameters: Parameters = serde_json::from_value(parameters).unwrap();

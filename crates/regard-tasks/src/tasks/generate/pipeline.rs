@@ -138,8 +138,14 @@ impl Parameters {
         for name in &self.stop_tokens {
             options.stop_token_ids.push(model.token_id("stop_tokens", name)?);
         }
+        let mut named = BTreeMap::new();
         for (name, bias) in &self.logit_bias {
             let token = model.token_id("logit_bias", &TokenName::from(name.as_str()))?;
+            if let Some(other) = named.insert(token, name) {
+                return Err(Error::invalid(format!(
+                    "logit_bias: {other:?} and {name:?} are both token {token}; need one of them"
+                )));
+            }
             // That of a request replaces the model's.
             options.logit_bias.retain(|(other, _)| *other != token);
             options.logit_bias.push((token, *bias));

@@ -66,7 +66,7 @@ pub struct Written<'a> {
 }
 
 /// Called with each token, if a single sequence is generated, otherwise once a step without text.
-/// Returns whether to go on.
+/// Returns whether to go on; it is not called again after it returned false.
 pub type Watch<'a> = dyn FnMut(Written) -> bool + 'a;
 
 impl Generator {
@@ -87,10 +87,11 @@ impl Generator {
             DecodeInput { index: how.number, prompt: prompt.to_vec(), ..DecodeInput::default() };
         let single = options.num_beams == 1 && options.num_return_sequences == 1;
         let text = GeneratedText::new(self, prompt, how);
-        let mut shown = 0;
+        let (mut shown, mut going) = (0, true);
         let mut counted = |written: Written| {
             shown += written.text.len();
-            watch(written)
+            going = watch(written);
+            going
         };
         let mut writing = Writing {
             writer: self,
@@ -120,7 +121,7 @@ impl Generator {
             .map(|found| Ok(Generated { guesses, ..text.clone().all(found)? }))
             .collect();
         let all = all?;
-        if let (true, [one]) = (single, &all[..])
+        if let (true, [one]) = (single && going, &all[..])
             && let Some(rest) = one.text.get(shown..).filter(|rest| !rest.is_empty())
         {
             watch(Written { token: None, text: rest });
@@ -169,7 +170,7 @@ impl<'a> GeneratedText<'a> {
 
     /// Returns the whole text of a hypothesis.
     fn all(mut self, found: Hypothesis) -> Result<Generated> {
-        let mut text = String::new();
+        let (mut text, mut finish_reason) = (String::new(), found.finish_reason);
         let mut stopped = false;
         for token in &found.tokens {
             let piece = self.push(*token)?;
@@ -181,17 +182,19 @@ impl<'a> GeneratedText<'a> {
         }
         if !stopped {
             let rest = self.stream.finish()?.unwrap_or_default();
-            let StopPiece { text: rest, stopped } = self.search.push(&rest, true);
+            let may_stop = self.tokens >= self.least;
+            let StopPiece { text: rest, stopped } = self.search.push(&rest, may_stop);
             text.push_str(&rest);
-            if !stopped {
-                text.push_str(&self.search.finish());
+            match stopped {
+                true => finish_reason = FinishReason::Stop,
+                false => text.push_str(&self.search.finish()),
             }
         }
         Ok(Generated {
             text,
             ids: found.tokens,
             score: found.score,
-            finish_reason: found.finish_reason,
+            finish_reason,
             log_probs: found.token_log_probs,
             likely: found.likely,
             guesses: None,
