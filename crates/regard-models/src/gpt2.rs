@@ -5,8 +5,8 @@ use crate::fields::fields;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
-    Biases, Body, Family, Following, Head, PlannedRows, PooledToken, Probe, Sizes, Texts,
-    WordNames, activation, dot_in_words,
+    Biases, Body, Family, Following, Head, PooledToken, Probe, Sizes, Texts, Walks, WordNames,
+    activation, dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -290,16 +290,7 @@ impl Body for Gpt2 {
     }
 
     fn follow(&self, read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
-        if let Some(rows) = self.decoder().and_then(|layers| PlannedRows::new(&layers, read)) {
-            return Some(Box::new(rows));
-        }
-        let mut walk = Walk { model: self, caches: vec![KvCache::new(); self.layers.len()] };
-        if read.iter().any(|row| !row.is_empty()) {
-            let mut texts = Texts::new();
-            read.iter().for_each(|row| texts.push(row));
-            walk.read(texts.words(&self.words.table.device()));
-        }
-        Some(Box::new(walk))
+        Some(self.planned_or_walk(read))
     }
 }
 
@@ -314,47 +305,29 @@ impl Gpt2 {
     }
 }
 
-/// Decoding state with a KV cache, on tensors.
-struct Walk<'a> {
-    model: &'a Gpt2,
-    caches: Vec<KvCache>,
-}
+impl Walks for Gpt2 {
+    fn caches(&self) -> Vec<KvCache> {
+        vec![KvCache::new(); self.layers.len()]
+    }
 
-impl Walk<'_> {
-    /// `words: [R, new]` → hidden states `[R, new, M]`, before the last norm.
-    fn read(&mut self, words: Tensor<2, Int>) -> Tensor<3> {
-        let (model, from) = (self.model, self.caches[0].len());
+    fn walk(&self, words: Tensor<2, Int>, caches: &mut [KvCache]) -> Tensor<3> {
+        let from = caches[0].len();
         let [_, new] = words.dims();
         let places: Vec<usize> = (from..from + new).collect();
-        let places = model.positions.forward(index(&places, &words.device()).unsqueeze());
-        let mut x = model.words.forward(words) + places;
-        let layers = model.layers.iter().zip(model.attentions(causal()));
-        for ((layer, attention), cache) in layers.zip(&mut self.caches) {
+        let places = self.positions.forward(index(&places, &words.device()).unsqueeze());
+        let mut x = self.words.forward(words) + places;
+        let layers = self.layers.iter().zip(self.attentions(causal()));
+        for ((layer, attention), cache) in layers.zip(caches) {
             x = layer.forward(x, Call::new(&attention).cache(cache));
         }
-        x
-    }
-}
-
-impl Following for Walk<'_> {
-    fn step(&mut self, words: Tensor<2, Int>) -> Tensor<2> {
-        let [rows, _] = words.dims();
-        let x = self.model.last.forward(self.read(words));
-        let m = x.dims()[2];
-        x.reshape([rows, m])
-    }
-
-    fn reorder(&mut self, parents: &[usize]) {
-        let rows = index(parents, &self.model.words.table.device());
-        self.caches.iter_mut().for_each(|cache| cache.select(rows.clone()));
+        self.last.forward(x)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seq2seq::tokens;
-    use burn::tensor::TensorData;
+    use crate::text::planned_as_walked;
 
     #[test]
     fn a_plan_gives_the_hidden_states_of_the_tensors() {
@@ -366,28 +339,7 @@ mod tests {
             });
             let model = Gpt2::new(&Config::read(&json).unwrap(), &mut Init::new(2, &device));
             for prompt in [vec![], vec![5u32, 6, 7, 30, 2]] {
-                let read: [&[u32]; 2] = [&prompt, &prompt];
-                let mut plan = model.follow(&read).unwrap();
-                let mut walk = Walk { model: &model, caches: vec![KvCache::new(); 3] };
-                if !prompt.is_empty() {
-                    let ids: Vec<i64> = read.concat().iter().map(|id| i64::from(*id)).collect();
-                    walk.read(Tensor::from_data(TensorData::new(ids, [2, prompt.len()]), &device));
-                }
-                let orders: [&[usize]; 5] = [&[0, 1], &[1, 0], &[0, 0, 1], &[2, 1, 0], &[1]];
-                let mut rows = 2;
-                for (step, parents) in orders.iter().enumerate() {
-                    let words: Vec<u32> =
-                        (0..rows).map(|r| (r * 9 + step as u32 * 4) % 31).collect();
-                    let got = plan.step(tokens(&words, &device)).into_data();
-                    let want = walk.step(tokens(&words, &device)).into_data();
-                    let (got, want) = (got.iter::<f32>(), want.iter::<f32>());
-                    for (got, want) in got.zip(want) {
-                        assert!((got - want).abs() < 2e-5, "step {step}: {got} {want}");
-                    }
-                    plan.reorder(parents);
-                    walk.reorder(parents);
-                    rows = parents.len() as u32;
-                }
+                planned_as_walked(&model, &prompt, 2e-5);
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::recurrent::{
     Advanced, Body, EncoderDecoderConfig, PlannedStep, Read, Stepwise, Writing, describe,
 };
 use crate::seq2seq::Seq2Seq;
+use crate::sizes;
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData, activation};
 use regard_attention::layers::{Linear, LinearConfig};
@@ -151,7 +152,12 @@ impl Luong {
                     .to_string(),
             );
         }
-        Ok(())
+        match config.locality {
+            Locality::LocalM { width: width @ 1.. } | Locality::LocalP { width } => {
+                sizes::check(&[("locality: width", width)])
+            }
+            Locality::LocalM { width: 0 } | Locality::Global => Ok(()),
+        }
     }
 
     fn score(&self) -> Attention {

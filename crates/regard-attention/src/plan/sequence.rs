@@ -148,7 +148,7 @@ impl SequenceCache {
         self.len += new;
         for layer in &mut self.layers {
             let Some(window) = layer.window else { continue };
-            let needed = self.len.saturating_sub(window + SLACK) / Page::POSITIONS;
+            let needed = self.len.saturating_sub(window.saturating_add(SLACK)) / Page::POSITIONS;
             while layer.gone < needed && !layer.pages.is_empty() {
                 layer.pages.pop_front();
                 layer.gone += 1;
@@ -160,5 +160,24 @@ impl SequenceCache {
     pub(super) fn pages(&self, layer: usize) -> (impl Iterator<Item = &Page>, usize) {
         let LayerPages { pages, gone, .. } = &self.layers[layer];
         (pages.iter().map(|page| &page.page), gone * Page::POSITIONS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_leave_with_their_window_however_wide_it_is() {
+        let shape = PageShape { heads: 1, width: 2 };
+        for (window, gone) in [(None, 0), (Some(usize::MAX), 0), (Some(400), 0), (Some(10), 3)] {
+            let memory = CacheMemory::default();
+            let mut cache = SequenceCache::new(&[window], CacheType::F32, shape, &memory);
+            for position in 0..300 {
+                cache.write(0, position, &[1.0; 4]);
+                cache.advance(1);
+            }
+            assert_eq!(cache.pages(0).1, gone * Page::POSITIONS, "{window:?}");
+        }
     }
 }

@@ -114,6 +114,10 @@ fn decode_on(
 }
 
 /// Equally spaced keys and values of one head.
+///
+/// # Safety
+/// At each of the places of the `keys` keys there are `D` elements, at each of the values `E`, and
+/// there are as many factors of each kind, if any. Nobody writes to them meanwhile.
 struct Run<E> {
     /// First key, and the stride between keys.
     k: (*const E, isize),
@@ -125,6 +129,11 @@ struct Run<E> {
 }
 
 /// One query of one head.
+///
+/// # Safety
+/// The query has `D` floats and the result room for `E`, which nobody else uses meanwhile. The
+/// contract of [`Run`] holds for each run, and `weights` has room for the keys of all runs in whole
+/// vectors.
 struct Cell<'a, E> {
     q: *const f32,
     /// Keys and values, in this order.
@@ -145,8 +154,7 @@ impl<E: Element> Kernel for Cell<'_, E> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        // SAFETY: `decode` has checked that queries, keys, values and the result exist; every cell
-        // has its own part of the result.
+        // SAFETY: whoever made the cell keeps its contract.
         unsafe {
             self.scores(s);
             if let Some(cap) = self.cap {
@@ -168,11 +176,14 @@ impl<E: Element> Kernel for Cell<'_, E> {
 
 impl<E: Element> Cell<'_, E> {
     /// Dot products of the query with all keys.
+    ///
+    /// # Safety
+    /// The contract of [`Cell`] must hold.
     #[inline(always)]
     unsafe fn scores<S: Simd>(&mut self, s: S) {
         let mut first = 0;
         for run in self.runs {
-            // SAFETY: the keys of each run exist, and there is room for the weights of all.
+            // SAFETY: by the contract of `Cell`, this is one of its runs.
             unsafe {
                 self.run_scores(s, run, first);
                 self.scaled(run.scales.map(|[keys, _]| keys), first..first + run.keys);
@@ -195,6 +206,9 @@ impl<E: Element> Cell<'_, E> {
     }
 
     /// Dot products of the query with the keys of a run, the first of which is key `first`.
+    ///
+    /// # Safety
+    /// The contract of [`Cell`] must hold, and `run` be one of its runs.
     #[inline(always)]
     unsafe fn run_scores<S: Simd>(&mut self, s: S, run: &Run<E>, first: usize) {
         let ([d, _], (k, stride)) = (self.widths, run.k);
@@ -206,7 +220,8 @@ impl<E: Element> Cell<'_, E> {
             let mut c = 0;
             while c < d {
                 let have = (d - c).min(S::LANES);
-                // SAFETY: `have` features from `c` on exist in the query and in each key.
+                // SAFETY: by the contracts of `Cell` and `Run`, the query and each key have `have`
+                // features from `c` on.
                 unsafe {
                     let q = part(s, self.q.add(c), have);
                     for (u, sum) in sums[..together].iter_mut().enumerate() {
@@ -226,13 +241,16 @@ impl<E: Element> Cell<'_, E> {
 
     /// The sum of the weighted values, times `factor`: four vectors of a value at once, two or one
     /// at the end. Returns whether all results are finite.
+    ///
+    /// # Safety
+    /// The contract of [`Cell`] must hold.
     #[inline(always)]
     unsafe fn values<S: Simd>(&self, s: S, factor: f32) -> bool {
         let [_, e] = self.widths;
         let (mut c, mut odd) = (0, s.splat(0.0));
         while c < e {
             let whole = (e - c) / S::LANES;
-            // SAFETY: the features from `c` on exist in the values and in the result.
+            // SAFETY: the caller keeps the contract, and these features are below `E`.
             let part = unsafe {
                 match whole {
                     4.. => self.some::<S, 4>(s, c, S::LANES, factor),
@@ -249,6 +267,9 @@ impl<E: Element> Cell<'_, E> {
 
     /// Sums the weighted values one by one: a value that is not finite counts only where its weight is
     /// not 0.
+    ///
+    /// # Safety
+    /// The contract of [`Cell`] must hold.
     #[cold]
     unsafe fn careful_values(&self, factor: f32) {
         let [_, e] = self.widths;
@@ -258,13 +279,13 @@ impl<E: Element> Cell<'_, E> {
                 for (j, weight) in self.weights[first..first + keys].iter().enumerate() {
                     if *weight != 0.0 {
                         let value = v.wrapping_offset(j as isize * stride).wrapping_add(c);
-                        // SAFETY: the value has this feature.
+                        // SAFETY: by the contract of `Run`, the value has this feature.
                         sum += weight * unsafe { *value }.single();
                     }
                 }
                 first += keys;
             }
-            // SAFETY: the result has this feature.
+            // SAFETY: by the contract of `Cell`, the result has this feature.
             unsafe { *self.out.add(c) = sum * factor };
         }
     }
@@ -272,6 +293,9 @@ impl<E: Element> Cell<'_, E> {
     /// `W` vectors of the result from feature `c` on, `have` features of each. Even and odd keys
     /// are summed apart, so that an addition need not wait for the one before it. Returns zeros if
     /// all results are finite, otherwise NaN in some lane.
+    ///
+    /// # Safety
+    /// The contract of [`Cell`] must hold, and these features be below `E`.
     #[inline(always)]
     unsafe fn some<S: Simd, const W: usize>(
         &self,
@@ -295,7 +319,7 @@ impl<E: Element> Cell<'_, E> {
                     for (u, sum) in sums.iter_mut().enumerate() {
                         let value = value.wrapping_add(u * S::LANES);
                         fetch(value.wrapping_offset(AHEAD * stride));
-                        // SAFETY: these features of the value exist.
+                        // SAFETY: by the contract of `Run`, the value has these features.
                         let value = unsafe { part(s, value, have) };
                         *sum = s.fma(weight, value, *sum);
                     }
@@ -309,7 +333,7 @@ impl<E: Element> Cell<'_, E> {
         for (u, (a, b)) in even.iter().zip(uneven).enumerate() {
             let y = s.mul(s.add(*a, *b), s.splat(factor));
             odd = s.add(odd, s.mul(y, s.splat(0.0)));
-            // SAFETY: these features of the result exist.
+            // SAFETY: by the contract of `Cell`, the result has these features.
             unsafe {
                 let to = self.out.add(c + u * S::LANES);
                 if have == S::LANES { s.store(to, y) } else { s.store_part(to, have, y) }

@@ -216,7 +216,10 @@ impl Config {
         for (layer, of) in self.layers.iter_mut().zip(&types) {
             layer.window = match (of, window) {
                 (LayerType::Full, _) => None,
-                (LayerType::Sliding, Some(1..)) => window,
+                (LayerType::Sliding, Some(size @ 1..)) => {
+                    sizes::check(&[("sliding_window", size)])?;
+                    window
+                }
                 (LayerType::Sliding, _) => {
                     return Err("sliding_window: need a number of at least 1 for the layers of \
                                 type sliding_attention"

@@ -17,10 +17,9 @@ mod qwen3;
 
 use crate::checkpoint::Binder;
 use crate::keys::Keys;
-use crate::seq2seq::index;
-use crate::text::{Body, Family, Following, Head, PlannedRows, Probe, Sizes, Texts, dot_in_words};
+use crate::text::{Body, Family, Following, Head, Probe, Sizes, Texts, Walks, dot_in_words};
 use burn::module::Module;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 use config::{Config, LayerAttention};
 use regard_attention::layers::{
     Block, Call, Dropout, Embedding, KvCache, Norm, NormPlacement, Residual, Rotary,
@@ -183,16 +182,7 @@ impl Body for Decoder {
     }
 
     fn follow(&self, read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
-        if let Some(rows) = self.decoder().and_then(|layers| PlannedRows::new(&layers, read)) {
-            return Some(Box::new(rows));
-        }
-        let mut walk = Walk { model: self, caches: vec![KvCache::new(); self.layers.len()] };
-        if read.iter().any(|row| !row.is_empty()) {
-            let mut texts = Texts::new();
-            read.iter().for_each(|row| texts.push(row));
-            walk.read(texts.words(&self.words.table.device()));
-        }
-        Some(Box::new(walk))
+        Some(self.planned_or_walk(read))
     }
 }
 
@@ -257,39 +247,21 @@ impl Decoder {
     }
 }
 
-/// Decoding state with a KV cache, on tensors.
-struct Walk<'a> {
-    model: &'a Decoder,
-    caches: Vec<KvCache>,
-}
+impl Walks for Decoder {
+    fn caches(&self) -> Vec<KvCache> {
+        vec![KvCache::new(); self.layers.len()]
+    }
 
-impl Walk<'_> {
-    /// `words: [R, new]` → hidden states `[R, new, M]`
-    fn read(&mut self, words: Tensor<2, Int>) -> Tensor<3> {
-        let model = self.model;
-        let x = model.embedded(words);
-        let mut residual = Residual::new(NormPlacement::Pre, model.layers[0].entry(), x);
-        let attentions = model.attentions(causal());
-        let layers = model.layers.iter().zip(&attentions).zip(&mut self.caches);
+    fn walk(&self, words: Tensor<2, Int>, caches: &mut [KvCache]) -> Tensor<3> {
+        let x = self.embedded(words);
+        let mut residual = Residual::new(NormPlacement::Pre, self.layers[0].entry(), x);
+        let attentions = self.attentions(causal());
+        let layers = self.layers.iter().zip(&attentions).zip(caches);
         for (i, ((layer, attention), cache)) in layers.enumerate() {
-            let call = Call::new(attention).rotary(model.turned(i)).cache(cache);
-            layer.forward_residual(&mut residual, call, model.norm_after(i));
+            let call = Call::new(attention).rotary(self.turned(i)).cache(cache);
+            layer.forward_residual(&mut residual, call, self.norm_after(i));
         }
         residual.input()
-    }
-}
-
-impl Following for Walk<'_> {
-    fn step(&mut self, words: Tensor<2, Int>) -> Tensor<2> {
-        let x = self.read(words);
-        let [rows, _, m] = x.dims();
-        x.reshape([rows, m])
-    }
-
-    fn reorder(&mut self, parents: &[usize]) {
-        let device: Device = self.model.words.table.device();
-        let rows = index(parents, &device);
-        self.caches.iter_mut().for_each(|cache| cache.select(rows.clone()));
     }
 }
 

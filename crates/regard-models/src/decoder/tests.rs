@@ -1,9 +1,8 @@
 //! Plans against the steps on tensors, and sequences alone against sequences together.
 
 use super::*;
-use crate::seq2seq::tokens;
-use crate::text::{self, DecoderPlan};
-use burn::tensor::TensorData;
+use crate::text::{self, DecoderPlan, planned_as_walked};
+use burn::tensor::Device;
 use regard_attention::Mode;
 use regard_attention::plan::{CacheType, Chunk, SequenceCache, Work};
 use serde_json::json;
@@ -178,6 +177,21 @@ fn sequences_together_give_the_bits_of_each_alone() {
 }
 
 #[test]
+fn windows_beyond_any_text_are_refused() {
+    let device = Device::flex();
+    for mut config in configs() {
+        if config["sliding_window"].is_null() {
+            continue;
+        }
+        config["sliding_window"] = json!(1_u64 << 24);
+        text::create(&config, Head::Words, 5, &device).unwrap();
+        config["sliding_window"] = json!(u64::MAX);
+        let error = text::create(&config, Head::Words, 5, &device).err().unwrap().to_string();
+        assert!(error.contains("sliding_window: got 18446744073709551615, need 1 to"), "{error}");
+    }
+}
+
+#[test]
 fn a_shared_prompt_is_stored_once_and_a_shortened_sequence_goes_on() {
     for config in configs() {
         let plan = model(&config).plan().unwrap();
@@ -235,26 +249,7 @@ fn rows_of_a_search_are_those_of_the_tensors() {
             &mut Init::new(2, &device),
         );
         for prompt in [vec![], text(80, 9)] {
-            let read: [&[u32]; 2] = [&prompt, &prompt];
-            let mut plan = model.follow(&read).unwrap();
-            let mut walk = Walk { model: &model, caches: vec![KvCache::new(); 3] };
-            if !prompt.is_empty() {
-                let ids: Vec<i64> = read.concat().iter().map(|id| i64::from(*id)).collect();
-                walk.read(Tensor::from_data(TensorData::new(ids, [2, prompt.len()]), &device));
-            }
-            let orders: [&[usize]; 5] = [&[0, 1], &[1, 0], &[0, 0, 1], &[2, 1, 0], &[1]];
-            let mut rows = 2;
-            for (step, parents) in orders.iter().enumerate() {
-                let words: Vec<u32> = (0..rows).map(|r| (r * 9 + step as u32 * 4) % 31).collect();
-                let got: Vec<f32> =
-                    plan.step(tokens(&words, &device)).into_data().try_into_vec().unwrap();
-                let want: Vec<f32> =
-                    walk.step(tokens(&words, &device)).into_data().try_into_vec().unwrap();
-                near(&got, &want, 2e-4, &format!("{} step {step}", config["model_type"]));
-                plan.reorder(parents);
-                walk.reorder(parents);
-                rows = parents.len() as u32;
-            }
+            planned_as_walked(&model, &prompt, 2e-4);
         }
     }
 }

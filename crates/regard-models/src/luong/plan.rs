@@ -101,7 +101,7 @@ impl Planned {
 /// Restricts a query to keys at most `width` away from a centre.
 fn within(centre: f32, width: usize, query: RowQuery<'_>) -> RowQuery<'_> {
     let (centre, width) = (f64::from(centre), width as f64);
-    let end = ((centre + width).floor() as usize + 1).min(query.keys.end);
+    let end = ((centre + width).floor() as usize).saturating_add(1).min(query.keys.end);
     let start = ((centre - width).ceil().max(0.0) as usize).min(end);
     RowQuery { keys: start..end, ..query }
 }
@@ -133,6 +133,20 @@ impl PlannedStep for Planned {
         // Before the first step, nothing is fed.
         if let Some(fed) = self.fed.as_mut().filter(|fed| !fed.is_empty()) {
             fed.select(self.width, parents);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_wider_than_the_text_is_all_of_it() {
+        for (width, want) in [(1, 2..5), (7, 0..7), (1 << 53, 0..7), (usize::MAX, 0..7)] {
+            let query =
+                RowQuery { q: &[], k: &[], v: &[], keys: 0..7, coverage: None, gaussian: None };
+            assert_eq!(within(3.0, width, query).keys, want, "{width}");
         }
     }
 }

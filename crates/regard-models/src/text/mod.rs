@@ -25,6 +25,7 @@ mod planned;
 mod probe;
 pub mod recorded;
 mod texts;
+mod walk;
 
 pub(crate) use head::{BeforeLabels, Biases, PooledToken, Sizes, WordNames};
 pub use head::{Family, Head};
@@ -33,6 +34,9 @@ pub use planned::DecoderPlan;
 pub(crate) use planned::{PlannedHead, PlannedRows};
 pub use probe::Probe;
 pub use texts::Texts;
+pub(crate) use walk::Walks;
+#[cfg(test)]
+pub(crate) use walk::planned_as_walked;
 
 use crate::checkpoint::{self, Arrays, Binder};
 use crate::labels::label_count;

@@ -45,6 +45,12 @@ impl<'e> Draft<'e> {
         } else {
             self.held.truncate(same);
         }
+        // After guesses that all came, two tokens are new. More are read as a prompt: in parts, and
+        // without logits of each.
+        if before.len() - self.held.len() > 1 {
+            self.session.read_on(before)?;
+            self.held = before.to_vec();
+        }
         let mut new = text[self.held.len()..].to_vec();
         let mut guess = vec![];
         loop {

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// step without them would leave them behind, and compute the weights' products twice.
 const GRACE: Duration = Duration::from_millis(2);
 
-/// Time between two looks at whether a session that waits for room was cancelled.
+/// Time between two looks at whether a session that waits was cancelled.
 const POLL: Duration = Duration::from_millis(20);
 
 /// One model that several threads generate with.
@@ -64,31 +64,51 @@ impl BatchEngine {
     }
 
     /// Begins a session for `rows` sequences of at most `length` tokens each. It waits, in the order
-    /// of the calls, until there is room for them; `cancelled` is asked meanwhile. A thread that keeps a session and waits for
-    /// another one of the same engine may wait for itself.
+    /// of the calls, until there is room for them. A thread that keeps a session and waits for another
+    /// one of the same engine may wait for itself. Once `cancel` is cancelled, this and all requests
+    /// of the session fail.
     ///
     /// # Errors
     /// If they exceed the limit of the engine by themselves, or if it is cancelled.
-    pub fn session(
-        &self,
-        rows: usize,
-        length: usize,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Session<'_>> {
-        let (bytes, limit) = (rows.saturating_mul(self.bytes(length)), self.limits.cache_bytes);
-        if bytes > limit {
-            let size = |bytes: usize| match bytes {
-                0..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-                _ => format!("{:.1} MB", bytes as f64 / 1e6),
-            };
-            return Err(Error::invalid(format!(
-                "KV cache: {rows} sequences of up to {length} tokens need {} in {}, the limit is {}; \
-                 need fewer or shorter sequences, a smaller type, or a higher limit",
-                size(bytes),
-                self.limits.cache.name(),
-                size(limit)
-            )));
+    pub fn session(&self, rows: usize, length: usize, cancel: &Cancel) -> Result<Session<'_>> {
+        let bytes = self.fitting(rows, length, self.limits.cache_bytes)?;
+        self.reserve(bytes, [rows, length], cancel)
+    }
+
+    /// Returns the bytes that sequences of at most `length` tokens need.
+    ///
+    /// # Errors
+    /// If they are above the limit.
+    pub(crate) fn fitting(&self, rows: usize, length: usize, limit: usize) -> Result<usize> {
+        let bytes = rows.saturating_mul(self.bytes(length));
+        if bytes <= limit {
+            return Ok(bytes);
         }
+        let size = |bytes: usize| match bytes {
+            0..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+            _ => format!("{:.1} MB", bytes as f64 / 1e6),
+        };
+        Err(Error::invalid(format!(
+            "KV cache: {rows} sequences of up to {length} tokens need {} in {}, the limit is {}; \
+             need fewer or shorter sequences, a smaller type, or a higher limit",
+            size(bytes),
+            self.limits.cache.name(),
+            size(limit)
+        )))
+    }
+
+    /// Begins a session with room for `most[0]` sequences of `most[1]` tokens, which reserves
+    /// `bytes`, at most the limit.
+    ///
+    /// # Errors
+    /// If it is cancelled while it waits.
+    pub(crate) fn reserve(
+        &self,
+        bytes: usize,
+        most: [usize; 2],
+        cancel: &Cancel,
+    ) -> Result<Session<'_>> {
+        let limit = self.limits.cache_bytes;
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
@@ -102,15 +122,14 @@ impl BatchEngine {
                 // Prompts are kept only while nobody needs their room.
                 while state.reserved + state.prompts.bytes() > limit && state.prompts.drop_one() {}
                 self.changed.notify_all();
-                return Ok(Session::new(self, number, bytes, [rows, length]));
+                return Ok(Session::new(self, number, bytes, most, cancel));
             }
-            if cancelled() {
+            if cancel.is_cancelled() {
                 state.queue.retain(|waiting| *waiting != number);
                 self.changed.notify_all();
                 return Err(Cancel::error("it waited for room"));
             }
-            state =
-                self.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.wait(state, POLL);
         }
     }
 
@@ -128,6 +147,11 @@ impl BatchEngine {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change, at most this long.
+    fn wait<'s>(&self, state: MutexGuard<'s, State>, most: Duration) -> MutexGuard<'s, State> {
+        self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Waits for the answer to a request. The calling thread computes steps if nobody else does.
@@ -148,17 +172,12 @@ impl BatchEngine {
                 return Err(Cancel::error("its tokens waited to be processed"));
             }
             if state.busy {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wait(state, POLL);
                 continue;
             }
             let waited = state.last_step.map_or(GRACE, |last| last.elapsed());
             if !state.expected.is_empty() && waited < GRACE {
-                let rest = GRACE - waited;
-                state = self
-                    .changed
-                    .wait_timeout(state, rest)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                state = self.wait(state, GRACE - waited);
                 continue;
             }
             state = self.step(state);

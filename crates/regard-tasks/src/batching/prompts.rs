@@ -4,7 +4,7 @@ use regard_attention::plan::SequenceCache;
 use std::collections::VecDeque;
 
 /// Shortest common beginning that is worth sharing.
-const WORTH: usize = 16;
+pub(super) const WORTH: usize = 16;
 
 /// Prompts that are kept.
 const KEPT: usize = 32;
@@ -27,7 +27,7 @@ impl Prompts {
     /// Returns a cache that holds the longest known beginning of a prompt, if there is one.
     pub fn find(&mut self, prompt: &[u32]) -> Option<SequenceCache> {
         let shared = |Kept { tokens, cache, .. }: &Kept| {
-            let same = tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count();
+            let same = common(tokens, prompt);
             if same >= WORTH && cache.can_truncate(same) { same } else { 0 }
         };
         let (at, same) = self.kept.iter().map(shared).enumerate().max_by_key(|(_, n)| *n)?;
@@ -39,11 +39,6 @@ impl Prompts {
         self.kept.push_back(found);
         cache.truncate(same);
         Some(cache)
-    }
-
-    /// Whether two prompts have a beginning in common that is worth sharing.
-    pub fn alike(a: &[u32], b: &[u32]) -> bool {
-        a.iter().zip(b).take_while(|(a, b)| a == b).count() >= WORTH
     }
 
     /// Keeps the cache of a prompt that was read, of at most `bytes`. All kept prompts together take
@@ -69,4 +64,9 @@ impl Prompts {
     pub fn bytes(&self) -> usize {
         self.kept.iter().map(|known| known.bytes).sum()
     }
+}
+
+/// Length of the common beginning of two prompts.
+pub(super) fn common(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

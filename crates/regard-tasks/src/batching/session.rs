@@ -25,6 +25,8 @@ pub struct Session<'e> {
     /// Tokens that were guessed and fed after the last one, with the logits after each.
     guessed: Vec<(u32, Vec<f32>)>,
     draft: Option<Draft<'e>>,
+    /// Room that it has reserved of another engine.
+    more: Option<Box<Session<'e>>>,
     guesses: Guesses,
 }
 
@@ -34,30 +36,33 @@ impl<'e> Session<'e> {
         number: u64,
         reserved: usize,
         most: [usize; 2],
+        cancel: &Cancel,
     ) -> Session<'e> {
         Session {
             engine,
             number,
             reserved,
             most,
-            cancel: Cancel::new(),
+            cancel: cancel.clone(),
             rows: vec![],
             text: vec![],
             guessed: vec![],
             draft: None,
+            more: None,
             guesses: Guesses::default(),
         }
     }
 
-    /// Ends the session's requests with an error once this is cancelled.
-    pub fn set_cancel(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
-    }
-
     /// Lets a session of a smaller model, which means the same by token ids, guess `tokens` tokens at
-    /// once, while there is a single row. Logits stay those of this session's model, bit for bit.
+    /// once, while there is a single row. Logits stay those of this session's model, bit for bit. A
+    /// draft that fails is dropped: the text does not need it.
     pub fn set_draft(&mut self, draft: Session<'e>, tokens: usize) {
         self.draft = Some(Draft::new(draft, tokens));
+    }
+
+    /// Keeps the room that a session of another engine has reserved.
+    pub(crate) fn keep_room(&mut self, of: Session<'e>) {
+        self.more = Some(Box::new(of));
     }
 
     /// Returns how many tokens were guessed, and how many of the guesses were right.
@@ -85,9 +90,21 @@ impl<'e> Session<'e> {
             let answer = self.ask(Request::Prompt { row, tokens, read: 0, scores: None })?;
             self.rows.extend(answer.rows);
         }
-        if let (Some(draft), [prompt]) = (&mut self.draft, prompts) {
-            draft.read(prompt)?;
+        if let (Some(draft), [prompt]) = (&mut self.draft, prompts)
+            && draft.read(prompt).is_err()
+        {
+            self.draft = None;
         }
+        Ok(())
+    }
+
+    /// Reads the rest of a text with which the only row begins.
+    pub(super) fn read_on(&mut self, text: &[u32]) -> Result<()> {
+        let read = self.len();
+        self.check([&text[read..]].into_iter(), read)?;
+        let row = self.rows.pop().expect("a row was begun");
+        let request = Request::Prompt { row, tokens: text.to_vec(), read, scores: None };
+        self.rows = self.ask(request)?.rows;
         Ok(())
     }
 
@@ -149,7 +166,7 @@ impl<'e> Session<'e> {
         }
         self.forget();
         self.check([tokens].into_iter(), self.len())?;
-        let guess = self.guess()?;
+        let guess = self.guess();
         self.guesses.guessed += guess.len() as u64;
         self.ask_tokens(vec![[tokens, &guess[..]].concat()], logits)?;
         if !guess.is_empty() {
@@ -256,14 +273,20 @@ impl<'e> Session<'e> {
     }
 
     /// Guesses the tokens after the last one of the text. Fewer if the end of the room is near.
-    fn guess(&mut self) -> Result<Vec<u32>> {
+    fn guess(&mut self) -> Vec<u32> {
         let room = self.longest().saturating_sub(self.rows[0].len() + 1).min(MOST_GUESSES);
         let found = self.engine.limits().lookup.guess(&self.text);
         let found = &found[..found.len().min(room)];
         let words = self.words();
         match &mut self.draft {
-            Some(draft) if found.is_empty() => draft.guess(&self.text, words, room),
-            _ => Ok(found.to_vec()),
+            Some(draft) if found.is_empty() => {
+                let guess = draft.guess(&self.text, words, room);
+                if guess.is_err() {
+                    self.draft = None;
+                }
+                guess.unwrap_or_default()
+            }
+            _ => found.to_vec(),
         }
     }
 }

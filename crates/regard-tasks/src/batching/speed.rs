@@ -1,8 +1,9 @@
 //! Speed of sequences together: beside one alone, and beside a prompt that is read.
 
+use super::cancel::Cancel;
 use super::engine::BatchEngine;
 use super::session::Session;
-use crate::Result;
+use crate::{Error, Result};
 use regard_attention::Stream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
@@ -11,6 +12,18 @@ use std::time::{Duration, Instant};
 
 /// Tokens that each sequence reads before it writes.
 const PROMPT: usize = 16;
+
+/// Tokens that are written before the pace is measured.
+const WARM_UP: usize = 4;
+
+/// Marks the end of a thread's work, also if it panics.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
 
 /// Pace of sessions that write while another one reads a prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,10 +46,11 @@ impl BatchEngine {
     /// short random prompt; the prompts do not count.
     ///
     /// # Errors
-    /// If they have no room, or a step failed.
+    /// If they have no room, the model's texts are shorter, or a step failed.
     pub fn tokens_per_second(&self, sequences: usize, new: usize) -> Result<f64> {
+        self.has_positions(PROMPT.saturating_add(new).saturating_add(1), "new tokens")?;
         // Sessions that waited for room would wait for others at the barrier.
-        drop(self.session(sequences, PROMPT + new + 1, &|| false)?);
+        drop(self.session(sequences, PROMPT + new + 1, &Cancel::new())?);
         let barrier = Barrier::new(sequences);
         let times = Mutex::new(vec![]);
         let write = |number: usize| -> Result<()> {
@@ -62,17 +76,23 @@ impl BatchEngine {
     /// `prompt` random tokens is read.
     ///
     /// # Errors
-    /// If they have no room, or a step failed.
+    /// If they have no room, the model's texts are too short for it, nobody writes while the prompt is
+    /// read, or a step failed.
     pub fn pace_beside(&self, writers: usize, new: usize, prompt: usize) -> Result<PaceBeside> {
-        let steps = prompt / self.limits().prompt_tokens_beside.max(1);
+        let steps = prompt.div_ceil(self.limits().prompt_tokens_beside.max(1));
+        let least = [PROMPT, WARM_UP, new, steps, 1].into_iter().fold(0, usize::saturating_add);
+        self.has_positions(least, "new tokens, and a prompt that takes fewer steps")?;
+        self.has_positions(prompt, "tokens of the prompt")?;
         // More than any of them writes until the prompt is read.
         let longest = self.plan().longest().unwrap_or(usize::MAX);
-        let length = (PROMPT + new + 4 * steps + 1000).min(longest);
-        drop(self.session(writers + 1, length.max(prompt), &|| false)?);
+        let length = least.saturating_add(steps.saturating_mul(3)).saturating_add(1000);
+        let length = length.min(longest);
+        drop(self.session(writers + 1, length.max(prompt), &Cancel::new())?);
         let counts: Vec<AtomicUsize> = (0..writers).map(|_| AtomicUsize::new(0)).collect();
-        let (done, failed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (done, ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let found = Mutex::new(None);
         let write = |number: usize| -> Result<()> {
+            let _ends = Ends(&ended);
             let mut session = self.begin(number, length)?;
             let (tokens, mut logits) = (self.draw(length - PROMPT, number as u64), vec![]);
             for token in tokens {
@@ -89,40 +109,59 @@ impl BatchEngine {
             before.iter().zip(after).map(|(a, b)| seconds / (b - a) as f64).collect()
         };
         let watch = || -> Result<PaceBeside> {
+            let _done = Ends(&done);
             let wait = |tokens: usize| {
                 let behind = || now().iter().any(|n| *n < tokens);
-                while behind() && !failed.load(Ordering::SeqCst) {
+                while behind() && !ended.load(Ordering::SeqCst) {
                     thread::sleep(Duration::from_millis(1));
                 }
             };
-            // The first tokens are warm-up.
-            wait(4);
+            wait(WARM_UP);
             let (began, before) = (Instant::now(), now());
-            wait(4 + new);
+            wait(WARM_UP + new);
             let (between, middle) = (began.elapsed().as_secs_f64(), now());
-            let mut session = self.session(1, prompt, &|| false)?;
+            let mut session = self.session(1, prompt, &Cancel::new())?;
             let (began, from) = (Instant::now(), now());
             session.read(&[&self.draw(prompt, 1 << 21)])?;
             let (seconds, to) = (began.elapsed().as_secs_f64(), now());
+            let idle =
+                |(from, to): (&Vec<usize>, &Vec<usize>)| from.iter().zip(to).any(|(a, b)| a == b);
+            if ended.load(Ordering::SeqCst)
+                || [(&before, &middle), (&from, &to)].into_iter().any(idle)
+            {
+                return Err(Error::invalid(
+                    "a sequence wrote nothing while the pace was measured; need more new tokens, or a \
+                     prompt that takes more steps",
+                ));
+            }
             let (alone, beside) = (pace(&before, &middle, between), pace(&from, &to, seconds));
             Ok(PaceBeside { alone, beside, seconds })
         };
         self.on_threads(writers + 1, &|number| {
             if number == writers {
-                let pace = watch();
-                done.store(true, Ordering::SeqCst);
-                *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(pace?);
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch()?);
                 return Ok(());
             }
-            write(number).inspect_err(|_| failed.store(true, Ordering::SeqCst))
+            write(number)
         })?;
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(found.expect("it was measured"))
     }
 
+    /// Checks that the model has texts of this length.
+    fn has_positions(&self, length: usize, fewer: &str) -> Result<()> {
+        match self.plan().longest().filter(|longest| *longest < length) {
+            None => Ok(()),
+            Some(longest) => Err(Error::invalid(format!(
+                "the measurement needs texts of {length} tokens, the model's have at most {longest}; \
+                 need fewer {fewer}"
+            ))),
+        }
+    }
+
     /// Begins a session with a prompt of its own.
     fn begin(&self, number: usize, length: usize) -> Result<Session<'_>> {
-        let mut session = self.session(1, length, &|| false)?;
+        let mut session = self.session(1, length, &Cancel::new())?;
         session.read(&[&self.draw(PROMPT, 1 << 22 | number as u64)])?;
         Ok(session)
     }

@@ -46,11 +46,13 @@ pub(super) struct State {
     pub sessions: usize,
     /// Bytes reserved by sessions.
     pub reserved: usize,
-    /// Requests by session, prompts in the order of `order`.
+    /// Requests by session.
     pub requests: BTreeMap<u64, Request>,
+    /// Sessions that wait for an answer, in the order in which they asked.
     pub order: VecDeque<u64>,
     pub answers: BTreeMap<u64, std::result::Result<Answer, String>>,
-    /// Sessions that generated in the last step and have not asked again.
+    /// Sessions that generated in the last step and have not asked again. A step waits for them
+    /// once.
     pub expected: Vec<u64>,
     /// Whether a thread computes a step.
     pub busy: bool,
@@ -62,6 +64,20 @@ pub(super) struct State {
     pub count: BatchUse,
 }
 
+impl State {
+    /// Answers the sessions whose requests a step took and did not complete.
+    pub fn fail_lost(&mut self, why: &str) {
+        let State { order, requests, answers, .. } = self;
+        order.retain(|number| {
+            let there = requests.contains_key(number);
+            if !there {
+                answers.insert(*number, Err(why.to_string()));
+            }
+            there
+        });
+    }
+}
+
 /// A request in a step.
 pub(super) struct Part {
     pub request: Request,
@@ -70,6 +86,30 @@ pub(super) struct Part {
 }
 
 impl Part {
+    fn rows(&mut self) -> &mut [SequenceCache] {
+        match &mut self.request {
+            Request::Prompt { row, .. } => std::slice::from_mut(row),
+            Request::Tokens { rows, .. } => rows,
+        }
+    }
+
+    /// Number of positions of each row.
+    pub fn lengths(&mut self) -> Vec<usize> {
+        self.rows().iter().map(SequenceCache::len).collect()
+    }
+
+    /// Takes back what a step that failed appended to the rows; returns whether it can.
+    pub fn shorten(&mut self, lengths: &[usize]) -> bool {
+        let mut rows = self.rows().iter_mut().zip(lengths);
+        rows.all(|(row, length)| {
+            let can = row.can_truncate(*length);
+            if can {
+                row.truncate(*length);
+            }
+            can
+        })
+    }
+
     /// Positions of the chunk of a prompt that is read now whose next tokens are to be scored: the
     /// last ones of it. Returns the tokens.
     pub fn scored(&self) -> &[u32] {

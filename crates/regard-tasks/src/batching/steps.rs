@@ -1,12 +1,12 @@
 //! The steps of all sessions.
 
 use super::engine::BatchEngine;
-use super::prompts::Prompts;
+use super::prompts::{WORTH, common};
 use super::state::{Answer, Part, Request, Scores, State};
 use regard_attention::ops::{Scan, all_below_infinity};
-use regard_attention::plan::{Chunk, Work};
+use regard_attention::plan::{Chunk, SequenceCache, Work};
 use regard_attention::pool::parallel;
-use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,42 +25,72 @@ struct Computed {
     logprobs: Vec<f64>,
 }
 
+/// Requests of a step, by session.
+type Batch = Vec<(u64, Part)>;
+
 impl BatchEngine {
-    /// Computes one step of all requests.
+    /// Computes one step of all requests. Whatever panics in it, the others do not wait for ever:
+    /// sessions whose requests were lost get an error.
     pub(super) fn step<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         state.busy = true;
-        let mut batch = self.batch(&mut state);
+        let mut batch = vec![];
+        let mut problem = caught(|| self.batch(&mut state, &mut batch)).err();
+        if problem.is_some() {
+            // What is wrong may be any of them, and would be taken again.
+            state.requests.clear();
+            batch.clear();
+        }
+        // Those that do not come for this step are not waited for again.
+        state.expected.clear();
         let mut work = state.work.take().unwrap_or_default();
         drop(state);
-        // Whatever happens, the others must not wait for ever.
-        let computed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            self.compute(&mut batch, &mut work)
-        }));
+        let (computed, failed) = self.attempt(batch, &mut work);
+        problem = problem.or(failed);
         let mut state = self.lock();
-        state.busy = false;
         state.last_step = Some(Instant::now());
         state.count.steps += 1;
         state.count.most_cache_bytes = state.count.most_cache_bytes.max(self.plan.cache_bytes());
-        match computed {
-            Ok(computed) => {
-                state.work = Some(work);
-                self.answer(&mut state, batch, &computed);
-            }
-            Err(panic) => {
-                let message = format!("a decoding step: {}", message(&*panic));
-                for (number, _) in batch {
-                    state.order.retain(|waiting| *waiting != number);
-                    state.answers.insert(number, Err(message.clone()));
-                }
-            }
+        state.work = Some(work);
+        for (batch, computed) in computed {
+            problem = problem.or(caught(|| self.answer(&mut state, batch, &computed)).err());
         }
+        if let Some(problem) = problem {
+            state.fail_lost(&format!("a decoding step: {problem}"));
+        }
+        state.busy = false;
         self.changed.notify_all();
         state
     }
 
+    /// Runs the model. If it panics, each request is tried by itself, because one may be the cause.
+    /// Returns what was computed, and the message of the last panic of one by itself.
+    fn attempt(
+        &self,
+        mut batch: Batch,
+        work: &mut Work,
+    ) -> (Vec<(Batch, Computed)>, Option<String>) {
+        let lengths: Vec<Vec<usize>> = batch.iter_mut().map(|(_, part)| part.lengths()).collect();
+        let mut problem = match caught(|| self.compute(&mut batch, work)) {
+            Ok(computed) => return (vec![(batch, computed)], None),
+            Err(problem) => problem,
+        };
+        let (alone, mut done) = (batch.len() == 1, vec![]);
+        for ((number, mut part), lengths) in batch.into_iter().zip(lengths) {
+            *work = Work::default();
+            if alone || !part.shorten(&lengths) {
+                continue;
+            }
+            let mut one = vec![(number, part)];
+            match caught(|| self.compute(&mut one, work)) {
+                Ok(computed) => done.push((one, computed)),
+                Err(of_one) => problem = of_one,
+            }
+        }
+        (done, Some(problem))
+    }
+
     /// Takes the requests of the next step.
-    fn batch(&self, state: &mut State) -> Vec<(u64, Part)> {
-        let mut batch = vec![];
+    fn batch(&self, state: &mut State, batch: &mut Batch) {
         let feeds = |request: &Request| matches!(request, Request::Tokens { .. });
         let feeding: Vec<u64> = state
             .requests
@@ -79,22 +109,21 @@ impl BatchEngine {
             let request = state.requests.remove(&number).expect("it was just there");
             batch.push((number, Part { request, now: 0 }));
         }
-        self.add_prompts(state, &mut room, &mut batch);
-        batch
+        self.add_prompts(state, &mut room, batch);
     }
 
-    /// Adds prompts in the order in which they came. One that begins as another does waits for it.
-    /// The first one leaves half of the room to those behind it, which are often shorter.
-    fn add_prompts(&self, state: &mut State, room: &mut usize, batch: &mut Vec<(u64, Part)>) {
+    /// Adds prompts in the order in which they came. One that begins as another does waits until the
+    /// common beginning is read. The first one leaves half of the room to those behind it, which are
+    /// often shorter.
+    fn add_prompts(&self, state: &mut State, room: &mut usize, batch: &mut Batch) {
         let order: Vec<u64> = state.order.iter().copied().collect();
         let rest = |request: &Request| match request {
             Request::Prompt { tokens, read, .. } => tokens.len() - read,
             Request::Tokens { .. } => 0,
         };
         let mut behind: usize = state.requests.values().map(rest).sum();
-        let mut begun: Vec<Vec<u32>> = vec![];
         for number in order {
-            let Some(Request::Prompt { tokens, read, scores, .. }) = state.requests.get(&number)
+            let Some(Request::Prompt { tokens, read, row, scores }) = state.requests.get(&number)
             else {
                 continue;
             };
@@ -102,20 +131,21 @@ impl BatchEngine {
                 break;
             }
             behind -= tokens.len() - read;
-            let shares = scores.is_none();
-            if shares && *read == 0 && begun.iter().any(|other| Prompts::alike(other, tokens)) {
-                continue;
+            let mut known = None;
+            if scores.is_none() && *read == 0 && row.is_empty() {
+                known = state.prompts.find(tokens);
+                match beside(batch, tokens, known.as_ref().map_or(0, SequenceCache::len)) {
+                    Beside::Soon => continue,
+                    Beside::Read(row) => known = Some(row),
+                    Beside::Nothing => {}
+                }
             }
             let Some(Request::Prompt { mut row, tokens, mut read, scores }) =
                 state.requests.remove(&number)
             else {
                 continue;
             };
-            if shares
-                && read == 0
-                && row.is_empty()
-                && let Some(known) = state.prompts.find(&tokens)
-            {
+            if let Some(known) = known {
                 read = known.len();
                 state.count.shared_tokens += read as u64;
                 row = known;
@@ -123,9 +153,6 @@ impl BatchEngine {
             let left = if batch.iter().any(|(_, part)| part.now > 0) { 0 } else { *room / 2 };
             let now = (*room - left.min(behind)).min(tokens.len() - read);
             *room -= now;
-            if shares {
-                begun.push(tokens.clone());
-            }
             batch.push((
                 number,
                 Part { request: Request::Prompt { row, tokens, read, scores }, now },
@@ -133,7 +160,6 @@ impl BatchEngine {
         }
     }
 
-    /// Runs the model.
     fn compute(&self, batch: &mut [(u64, Part)], work: &mut Work) -> Computed {
         let next: Vec<u32> = batch.iter().flat_map(|(_, part)| part.scored()).copied().collect();
         let (mut chunks, mut fed) = (vec![], 0);
@@ -187,7 +213,7 @@ impl BatchEngine {
     }
 
     /// Hands out the results of a step.
-    fn answer(&self, state: &mut State, batch: Vec<(u64, Part)>, computed: &Computed) {
+    fn answer(&self, state: &mut State, batch: Batch, computed: &Computed) {
         let (mut logits, mut logprobs) = (&computed.logits[..], &computed.logprobs[..]);
         for (number, part) in batch {
             let scored = part.scored().len();
@@ -241,9 +267,41 @@ fn logprob(logits: &[f32], token: u32) -> f64 {
     f64::from(logits[token as usize]) - f64::from(scan.largest) - scan.sum.ln()
 }
 
-/// Message of a panic.
-fn message(panic: &(dyn Any + Send)) -> String {
-    let message = panic.downcast_ref::<String>().cloned();
-    let message = message.or(panic.downcast_ref::<&str>().map(|x| x.to_string()));
-    message.unwrap_or_else(|| "the step failed".into())
+/// Runs something that may panic; returns the message of the panic.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let message = panic.downcast_ref::<String>().cloned();
+        let message = message.or(panic.downcast_ref::<&str>().map(|x| x.to_string()));
+        message.unwrap_or_else(|| "it failed".into())
+    })
+}
+
+/// What the prompts of a step have in common with another one.
+enum Beside {
+    /// No more than is known anyway.
+    Nothing,
+    /// A row that holds what is common.
+    Read(SequenceCache),
+    /// More than is known now, which one of them reads next.
+    Soon,
+}
+
+/// Finds a beginning of `prompt`, longer than the `known` tokens, among the prompts of a step.
+fn beside(batch: &Batch, prompt: &[u32], known: usize) -> Beside {
+    let (mut best, mut found) = (known, Beside::Nothing);
+    for (_, part) in batch {
+        let Request::Prompt { row, tokens, read, scores: None } = &part.request else { continue };
+        let common = common(tokens, prompt);
+        if common < WORTH.max(best + 1) {
+            continue;
+        }
+        if *read < common {
+            (best, found) = (common, Beside::Soon);
+        } else if row.can_truncate(common) {
+            let mut row = row.clone();
+            row.truncate(common);
+            (best, found) = (common, Beside::Read(row));
+        }
+    }
+    found
 }

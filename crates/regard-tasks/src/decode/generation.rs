@@ -56,13 +56,36 @@ pub struct GenerationConfig {
 
 /// Writes the options, with the ids of the start, end and padding tokens.
 pub(crate) fn save(folder: &Path, options: &Options, config: &Value) -> Result<()> {
-    let mut json = known();
-    if let Value::Object(options) = serde_json::to_value(options).expect("plain data") {
-        json.extend(options);
-    }
+    let mut json = table(options);
     json.extend(IDS.iter().filter_map(|id| Some((id.to_string(), config.get(*id)?.clone()))));
     let text = serde_json::to_string_pretty(&json).expect("plain data");
     write_file(&folder.join(FILE), text.as_bytes())
+}
+
+/// Writes options into the file that a folder has, where they are not the defaults. All else stays,
+/// such as end tokens and stop strings.
+pub(crate) fn overlay(folder: &Path, options: &Options) -> Result<()> {
+    let parse =
+        |bytes: &[u8]| serde_json::from_slice(bytes).map_err(|e| format!("not a JSON object: {e}"));
+    let theirs: Map<String, Value> = ModelFiles::from(folder).parse(FILE, parse)?;
+    let both = overlaid(theirs.clone(), options);
+    if both == theirs {
+        return Ok(());
+    }
+    let text = serde_json::to_string_pretty(&both).expect("plain data");
+    write_file(&folder.join(FILE), text.as_bytes())
+}
+
+fn overlaid(mut json: Map<String, Value>, options: &Options) -> Map<String, Value> {
+    let usual = known();
+    let mut set = table(options);
+    set.retain(|key, value| usual.get(key) != Some(value));
+    if set.contains_key("max_length") && options.max_new_tokens.is_none() {
+        // It would win.
+        json.remove("max_new_tokens");
+    }
+    json.extend(set);
+    json
 }
 
 /// Reads the options alone.
@@ -190,8 +213,12 @@ fn token(key: &str, value: &Value) -> Result<u32, String> {
 
 /// Returns all options with their default values.
 fn known() -> Map<String, Value> {
-    match serde_json::to_value(Options::default()).expect("plain data") {
-        Value::Object(known) => known,
+    table(&Options::default())
+}
+
+fn table(options: &Options) -> Map<String, Value> {
+    match serde_json::to_value(options).expect("plain data") {
+        Value::Object(table) => table,
         _ => unreachable!("options are a table"),
     }
 }
@@ -242,6 +269,23 @@ mod tests {
         let greedy = read(r#"{"do_sample": true, "temperature": 0.0, "eos_token_id": 2}"#);
         assert_eq!((greedy.options.do_sample, greedy.options.temperature), (false, 1.0));
         assert_eq!(greedy.eos, Some(vec![2]));
+    }
+
+    #[test]
+    fn options_are_laid_over_those_of_another_file() {
+        let theirs = serde_json::json!({
+            "eos_token_id": [5, 6], "bos_token_id": 1, "stop_strings": ["x"], "top_k": 7,
+            "sequence_bias": [[[7], -2.5]], "bad_words_ids": [[9]], "max_new_tokens": 20,
+        });
+        let Value::Object(theirs) = theirs else { unreachable!() };
+        assert_eq!(overlaid(theirs.clone(), &Options::default()), theirs);
+        let options = Options { do_sample: true, max_length: 99, ..Options::default() };
+        let both = serde_json::to_vec(&overlaid(theirs, &options)).unwrap();
+        let read = GenerationConfig::from_bytes(&both).unwrap();
+        assert_eq!((read.bos, read.eos, read.stop), (Some(1), Some(vec![5, 6]), vec!["x".into()]));
+        let want =
+            Options { top_k: 7, logit_bias: vec![(7, -2.5)], suppress_tokens: vec![9], ..options };
+        assert_eq!(read.options, want);
     }
 
     #[test]

@@ -77,7 +77,10 @@ impl Progress<'_> {
 /// tokens.
 pub(super) fn warp(choices: &mut Vec<Choice>, options: &Options, least: usize) {
     let Options { temperature, top_k, top_p, min_p, typical_p, .. } = *options;
-    choices.iter_mut().for_each(|choice| choice.value /= temperature);
+    // The quotient of the largest may be beyond the numbers; differences are all that counts.
+    let most = largest(choices);
+    let shift = if (most / temperature).is_finite() { 0.0 } else { most };
+    choices.iter_mut().for_each(|choice| choice.value = (choice.value - shift) / temperature);
     choices.retain(|choice| choice.value.is_finite());
     if top_k > 0 {
         keep_best(choices, top_k.max(least));

@@ -33,7 +33,8 @@ pub struct SearchParameters {
     /// Minimum number of tokens to generate, not counting the prompt: no end token and no stop
     /// comes before.
     pub min_new_tokens: Option<usize>,
-    /// Maximum length of a result, in tokens; overrides every length limit of the model.
+    /// Maximum length of a result, in tokens; overrides `max_length` and `max_new_tokens` of the
+    /// model.
     pub max_length: Option<usize>,
     /// Maximum number of tokens to generate, not counting the prompt.
     pub max_new_tokens: Option<usize>,
@@ -97,6 +98,13 @@ impl SearchParameters {
         put(&mut options.temperature, self.temperature.filter(|temperature| *temperature != 0.0));
         if self.temperature == Some(0.0) {
             options.do_sample = false;
+            let (results, beams) = (options.num_return_sequences, options.num_beams);
+            if results > beams {
+                return Err(Error::invalid(format!(
+                    "num_return_sequences: got {results}, but temperature 0 takes the best token \
+                     and does not sample; need at most num_beams = {beams}, or a temperature above 0"
+                )));
+            }
         }
         put(&mut options.top_k, self.top_k);
         put(&mut options.top_p, self.top_p);
@@ -145,5 +153,24 @@ impl SearchParameters {
         ];
         let idle = given.iter().filter(|(_, given)| *given && !options.do_sample);
         idle.map(|(name, _)| *name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_results_at_temperature_0_are_refused_with_the_reason() {
+        let asked = SearchParameters {
+            do_sample: Some(true),
+            temperature: Some(0.0),
+            num_return_sequences: Some(3),
+            ..SearchParameters::default()
+        };
+        let error = asked.over(&Options::default()).unwrap_err().to_string();
+        assert!(error.contains("got 3, but temperature 0 takes the best token"), "{error}");
+        let beams = SearchParameters { num_beams: Some(3), ..asked };
+        assert!(!beams.over(&Options::default()).unwrap().do_sample);
     }
 }

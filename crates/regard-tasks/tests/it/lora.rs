@@ -182,3 +182,22 @@ fn settings_of_an_adapter_that_cannot_be_are_told() {
         assert!(error.contains(wanted), "{error}");
     }
 }
+
+#[test]
+fn a_fine_tuned_model_keeps_the_ends_and_stops_of_its_origin() {
+    let folder = Folder::new("lora-ends");
+    let base = base(&folder.0, LLAMA);
+    let file = base.join("model").join("generation_config.json");
+    let theirs = r#"{"eos_token_id": [3, 4], "stop_strings": ["x"], "sequence_bias": [[[5], -2.0]],
+        "top_k": 7}"#;
+    fs::write(&file, theirs).unwrap();
+    for (decode, top_p) in [("", 1.0), ("[decode]\ntop_p = 0.5\n", 0.5)] {
+        let run = folder.0.join(format!("run-{top_p}"));
+        let keys = format!("from = {base:?}");
+        trained(&*task(&of(&folder.0, &keys, decode, 4)), &run, false, None);
+        let found = Generator::load(&run).unwrap().generation_config().clone();
+        assert_eq!((found.eos, found.stop), (Some(vec![3, 4]), vec!["x".to_string()]));
+        assert_eq!((found.options.top_k, found.options.top_p), (7, top_p));
+        assert_eq!(found.options.logit_bias, [(5, -2.0)]);
+    }
+}

@@ -3,6 +3,7 @@
 use crate::small::Folder;
 use burn::tensor::Device;
 use regard_models::text::{self, Head};
+use regard_tasks::batching::{BatchLimits, Cancel};
 use regard_tasks::decode::{FinishReason, GenerationConfig, Options};
 use regard_tasks::generate::{
     Generated, Generation, Generator, LongText, Parameters, PromptOptions, TokenName, Written,
@@ -175,6 +176,99 @@ fn stop_strings_are_found_across_tokens() {
 }
 
 #[test]
+fn a_stop_string_that_the_end_completes_is_the_reason() {
+    let (mut tokenizer, tokens) = llama();
+    tokenizer["model"]["vocab"]["<0xE2>"] = 33.into();
+    let writer = generator("stop-end", (tokenizer, tokens), GenerationConfig::default());
+    // Bytes of no letter become text at the end.
+    let two = Options { max_new_tokens: Some(2), ..Options::default() };
+    let (found, seen) = always(&writer, "33", two.clone(), &[]);
+    assert!(found.text.contains('\u{fffd}'), "{:?}", found.text);
+    assert_eq!((&found.text, found.finish_reason), (&seen, FinishReason::Length));
+    let stop = ["\u{fffd}".to_string()];
+    let (found, seen) = always(&writer, "33", two, &stop);
+    assert_eq!((&found.text[..], &seen[..]), ("", ""));
+    assert_eq!(found.finish_reason, FinishReason::Stop);
+}
+
+#[test]
+fn a_watcher_that_has_seen_enough_is_not_called_again() {
+    let writer = generator("watch", llama(), GenerationConfig::default());
+    let options =
+        Options { logit_bias: vec![(5, 1e4)], max_new_tokens: Some(4), ..Options::default() };
+    // Held back, because a stop string begins with it.
+    let stop = [" ab ab!".to_string()];
+    let how = Generation { stop: &stop, ..Generation::new(&options) };
+    let prompt = writer.prompt("ab", PromptOptions::default()).unwrap();
+    let mut calls = 0;
+    let mut watch = |_: Written| {
+        calls += 1;
+        false
+    };
+    let found = writer.generate(&prompt, &how, &mut watch).unwrap().remove(0);
+    assert_eq!((found.finish_reason, calls), (FinishReason::Cancelled, 1));
+}
+
+#[test]
+fn a_generation_is_cancelled_while_it_reads_and_while_it_writes() {
+    let writer = generator("cancel", llama(), GenerationConfig::default());
+    let options = Options { max_new_tokens: Some(9), ..Options::default() };
+    let prompt = writer.prompt("abcdefgh", PromptOptions::default()).unwrap();
+    for early in [true, false] {
+        let cancel = Cancel::new();
+        if early {
+            cancel.cancel();
+        }
+        let how = Generation { cancel: Some(&cancel), ..Generation::new(&options) };
+        let mut watch = |_: Written| {
+            assert!(!cancel.is_cancelled());
+            cancel.cancel();
+            true
+        };
+        let error = writer.generate(&prompt, &how, &mut watch).unwrap_err().to_string();
+        assert!(error.contains("cancelled"), "{error}");
+        let error = writer.run_until("ab", &Parameters::default(), &cancel).unwrap_err();
+        assert!(error.to_string().contains("cancelled"), "{error}");
+        let error = writer.score_until("abc", LongText::Refuse, &cancel).unwrap_err();
+        assert!(error.to_string().contains("cancelled"), "{error}");
+    }
+    assert_eq!(writer.usage().unwrap().sessions, 0);
+}
+
+#[test]
+fn what_fits_the_memory_fits_with_a_draft() {
+    let open = |name: &str| generator(name, llama(), GenerationConfig::default());
+    let (plain, mut writer) = (open("room-plain"), open("room"));
+    let session = plain.batching().unwrap().session(1, CONTEXT, &Cancel::new()).unwrap();
+    let cache_bytes = 3 * plain.usage().unwrap().reserved_bytes;
+    drop(session);
+    let limits = BatchLimits { cache_bytes, ..writer.limits() };
+    let run = |writer: &Generator, n: usize| {
+        let parameters = json!({ "n": n, "do_sample": true, "max_new_tokens": 9, "seed": 3 });
+        let parameters: Parameters = serde_json::from_value(parameters).unwrap();
+        writer.run_one("abcdefgh".into(), &parameters)
+    };
+    let texts = |writer: &Generator, n: usize| -> Vec<String> {
+        run(writer, n).unwrap().results().map(|one| one.generated_text.clone()).collect()
+    };
+    writer.set_limits(limits).unwrap();
+    for again in 0..3 {
+        match again {
+            2 => writer.set_limits(limits).unwrap(),
+            _ => writer.set_draft(open("room-draft"), 3).unwrap(),
+        }
+        assert_eq!(writer.limits(), limits);
+        for n in 1..=3 {
+            assert_eq!(texts(&writer, n), texts(&plain, n));
+            let guesses = run(&writer, n).unwrap().guesses.unwrap();
+            assert_eq!(guesses.guessed > 0, n == 1, "{n}");
+        }
+        let error = run(&writer, 4).unwrap_err().to_string();
+        assert!(error.contains("the limit is 24.6 kB"), "{error}");
+    }
+}
+
+#[test]
 fn any_of_several_end_tokens_ends_a_text() {
     let defaults = GenerationConfig { eos: Some(vec![2, 9, 11, 5000]), ..Default::default() };
     let writer = generator("ends", llama(), defaults);
@@ -210,7 +304,8 @@ fn truncation_keeps_the_start_token_and_the_end_of_the_text() {
     let error = llama.score(long, LongText::Refuse).unwrap_err().to_string();
     assert!(error.contains(&numbers) && error.contains("windows"), "{error}");
     let scored = llama.score(long, LongText::Truncate).unwrap();
-    assert_eq!((scored.tokens.len(), scored.truncated), (CONTEXT - 1, all.len() + 1 - CONTEXT));
+    // The last token is only predicted, and needs no place in the context.
+    assert_eq!((scored.tokens.len(), scored.truncated), (CONTEXT, all.len() - CONTEXT));
     assert!(scored.token_logprobs.iter().all(Option::is_some));
     let scored = llama.score(long, LongText::Windows).unwrap();
     assert_eq!((scored.tokens.len(), scored.truncated), (all.len(), 0));
@@ -278,6 +373,10 @@ fn tokens_that_are_none_are_named() {
         (json!({ "typical_p": 0.0 }), "typical_p: got 0, need a number above 0"),
         (json!({ "min_new_tokens": 5, "max_new_tokens": 4 }), "min_new_tokens 5 is above"),
         (json!({ "logit_bias": { "abcd": 1.0 } }), "logit_bias: \"abcd\" is 3 tokens"),
+        (
+            json!({ "logit_bias": { "▁ab": 1.0, "c": 2.0, "5": -1.0 } }),
+            "logit_bias: \"5\" and \"▁ab\" are both token 5",
+        ),
         (json!({ "n": 2 }), "num_return_sequences: got 2, need at most num_beams"),
     ] {
         let parameters: Parameters = serde_json::from_value(parameters).unwrap();

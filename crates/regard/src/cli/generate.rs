@@ -10,9 +10,9 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
+use regard_tasks::batching::Cancel;
 use regard_tasks::decode::Options;
 use regard_tasks::generate::{Generation, Generator, Parameters, Response, TokenName, Written};
-use regard_tasks::pipeline::Pipeline;
 use regard_tasks::say;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -149,8 +149,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         let parameters = Parameters { first: number, ..parameters.clone() };
         stream(&writer, &parameters, &options, prompt, out)
     };
+    let cancel = &Cancel::new();
     let compute = |number: u64, prompt: &str| {
-        writer.run_one(prompt.to_string(), &Parameters { first: number, ..parameters.clone() })
+        let parameters = Parameters { first: number, ..parameters.clone() };
+        writer.run_until(prompt, &parameters, cancel)
     };
     let mut show = |number: u64,
                     prompt: &str,
@@ -171,7 +173,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     };
     let source = TextSource::of(&flags.prompt, &flags.file, flags.model.as_deref());
     let alone = as_it_comes.then_some(&mut alone as &mut Alone);
-    let each = Each { compute: &compute, show: &mut show, alone };
+    let each = Each { compute: &compute, cancel, show: &mut show, alone };
     let outcome = together::each(&source, global.json, out, each)?;
     flags.guesses.report(&writer);
     flags.caches.report(&writer);

@@ -11,7 +11,7 @@ use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::pipeline::Pipeline;
+use regard_tasks::batching::Cancel;
 use regard_tasks::say;
 use regard_tasks::score::{Parameters, Response, Scorer};
 use std::io::Write;
@@ -68,7 +68,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let scorer = scorer;
     let mut unknown = inputs::Unknown::default();
     let parameters = Parameters { truncate: flags.truncate, windows: flags.windows };
-    let compute = |_: u64, text: &str| scorer.run_one(text.to_string(), &parameters);
+    let cancel = &Cancel::new();
+    let compute = |_: u64, text: &str| scorer.run_until(text, &parameters, cancel);
     let mut show = |number: u64,
                     text: &str,
                     response: Response,
@@ -103,7 +104,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Ok(())
     };
     let source = TextSource::of(&flags.text, &flags.file, flags.model.as_deref());
-    let each = Each { compute: &compute, show: &mut show, alone: None };
+    let each = Each { compute: &compute, cancel, show: &mut show, alone: None };
     let outcome = together::each(&source, global.json, out, each)?;
     flags.caches.report(&scorer.0);
     Ok(outcome)

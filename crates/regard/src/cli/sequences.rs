@@ -111,7 +111,8 @@ impl GuessFlags {
         if let Some(name) = &self.draft {
             let hub = Hub { revision: None, ..hub.clone() };
             let mut draft: Generator = models::open(Some(name), &hub).context("--draft")?;
-            draft.set_limits(BatchLimits { lookup: Lookup::default(), ..writer.limits() })?;
+            let limits = BatchLimits { lookup: Lookup::default(), ..writer.limits() };
+            draft.set_limits(limits).context("--draft")?;
             let tokens = self.draft_tokens.unwrap_or(4) as usize;
             writer.set_draft(draft, tokens).context("--draft")?;
         }

@@ -266,14 +266,40 @@ impl TextStream {
         self.line
     }
 
-    /// Whether the next text may have to be waited for.
+    /// Whether the next text may have to be waited for: half a line does not count.
     pub fn is_waiting(&self) -> bool {
         match &self.texts {
-            Texts::Lines(lines) => lines.reader().buffer().is_empty(),
+            Texts::Lines(lines) => !lines.reader().buffer().contains(&b'\n'),
             Texts::Rows(rows) => rows.len() == 0,
         }
     }
+
+    /// Waits for a text, then takes those that are already there, up to `most`, or until they have
+    /// `bytes`. Returns each with its line; none at the end.
+    ///
+    /// # Errors
+    /// If no further text can be read. Those before it were returned: only a text that has to be
+    /// waited for, the first one of a window, needs the reader.
+    pub fn window(&mut self, most: usize, bytes: usize) -> Result<Vec<Line>, Error> {
+        let (mut texts, mut size) = (vec![], 0);
+        while let Some(text) = self.next() {
+            let text = match text {
+                // An error of this line only: the next one may be valid.
+                Ok(_) | Err(Error::File { .. }) => text,
+                Err(problem) => return Err(problem),
+            };
+            size += text.as_ref().map_or(0, String::len);
+            texts.push((self.line(), text));
+            if self.is_waiting() || texts.len() >= most || size >= bytes {
+                break;
+            }
+        }
+        Ok(texts)
+    }
 }
+
+/// The line of a text, and the text, or why it cannot be read.
+pub type Line = (u64, Result<String, Error>);
 
 impl Iterator for TextStream {
     type Item = Result<String, Error>;
@@ -290,5 +316,49 @@ impl Iterator for TextStream {
                 Ok(text)
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// Gives the parts one at a time, then an error; `None` is one that must not be asked for yet.
+    struct Parts(Vec<Option<&'static str>>);
+
+    impl Read for Parts {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            match self.0.is_empty() {
+                true => Err(io::Error::other("the disk is gone")),
+                false => {
+                    let part = self.0.remove(0).expect("nothing is waited for");
+                    to[..part.len()].copy_from_slice(part.as_bytes());
+                    Ok(part.len())
+                }
+            }
+        }
+    }
+
+    fn texts(found: Vec<Line>) -> Vec<String> {
+        found.into_iter().map(|(_, text)| text.unwrap()).collect()
+    }
+
+    #[test]
+    fn half_a_line_is_not_waited_for() {
+        let parts = Parts(vec![Some("one\ntwo\nthr"), None]);
+        let mut stream = TextStream::of_lines(Box::new(parts), "in");
+        assert_eq!(texts(stream.window(100, 100).unwrap()), ["one", "two"]);
+    }
+
+    #[test]
+    fn lines_before_an_error_are_returned_before_it() {
+        let parts = Parts(vec![Some("one\ntwo\nthr"), Some("ee\nfour\n")]);
+        let mut stream = TextStream::of_lines(Box::new(parts), "in");
+        // A window that is not full, at the end of what can be read.
+        assert_eq!(texts(stream.window(100, 100).unwrap()), ["one", "two"]);
+        assert_eq!(texts(stream.window(100, 100).unwrap()), ["three", "four"]);
+        let error = stream.window(100, 100).unwrap_err().to_string();
+        assert!(error.contains("the disk is gone"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
 //! Texts that are processed several at a time, and answered in their order.
 
 use super::inputs::{self, InputError};
-use super::texts::{TextSource, TextStream};
+use super::texts::{Line, TextSource};
 use super::{Outcome, inputs::of_line};
 use anyhow::{Context, Result};
 use regard_tasks::Error;
-use regard_tasks::batching::in_order;
+use regard_tasks::batching::{Cancel, in_order};
 use regard_tasks::generate::TOGETHER;
 use std::io::Write;
 
@@ -25,13 +25,12 @@ pub type Alone<'a> = dyn FnMut(u64, &str, &mut dyn Write) -> Result<(), InputErr
 pub struct Each<'a, T> {
     /// Computes a result; several threads call it at once.
     pub compute: &'a (dyn Fn(u64, &str) -> Result<T, Error> + Sync),
+    /// Is cancelled when no further result is wanted, as after a closed output.
+    pub cancel: &'a Cancel,
     pub show: &'a mut Show<'a, T>,
     /// Another way for texts that do not come in company, such as one that shows parts of a result.
     pub alone: Option<&'a mut Alone<'a>>,
 }
-
-/// A text, or why it cannot be read, and its line.
-type Line = (u64, Result<String, String>);
 
 /// As [`inputs::each`], for several texts at a time.
 pub fn each<T: Send>(
@@ -57,7 +56,7 @@ pub fn each<T: Send>(
     }
     let (mut stream, mut outcome, mut first) = (source.open()?, Outcome::Positive, 0);
     loop {
-        let texts = read(&mut stream)?;
+        let texts = stream.window(WINDOW, WINDOW_BYTES)?;
         if texts.is_empty() {
             return Ok(outcome);
         }
@@ -75,25 +74,6 @@ pub fn each<T: Send>(
         // The caller gets these results before more is read.
         out.flush().context("standard output")?;
     }
-}
-
-/// Waits for a line, then takes those that are already there.
-fn read(stream: &mut TextStream) -> Result<Vec<Line>> {
-    let (mut texts, mut bytes) = (vec![], 0);
-    while let Some(line) = stream.next() {
-        let text = match line {
-            Ok(text) => Ok(text),
-            // An error of this line only: the next one may be valid.
-            Err(Error::File { message, .. }) => Err(message),
-            Err(error) => return Err(error.into()),
-        };
-        bytes += text.as_ref().map_or(0, String::len);
-        texts.push((stream.line(), text));
-        if stream.is_waiting() || texts.len() >= WINDOW || bytes >= WINDOW_BYTES {
-            break;
-        }
-    }
-    Ok(texts)
 }
 
 /// What becomes of an error of the text with this line.
@@ -119,7 +99,7 @@ impl<T: Send> Each<'_, T> {
             for ((line, text), number) in texts.iter().zip(numbers) {
                 let answered = match text {
                     Ok(text) => alone(number, text, out),
-                    Err(why) => Err(InputError::Line(why.clone())),
+                    Err(why) => Err(unread(why)),
                 };
                 answered.or_else(|trouble| failed(*line, trouble, out))?;
             }
@@ -128,20 +108,33 @@ impl<T: Send> Each<'_, T> {
         let (one, show) = (self.compute, &mut *self.show);
         let compute = |at: usize| match &texts[at].1 {
             Ok(text) => one(numbers[at], text).map_err(InputError::Text),
-            Err(why) => Err(InputError::Line(why.clone())),
+            Err(why) => Err(unread(why)),
         };
+        let cancel = self.cancel;
         in_order(texts.len(), TOGETHER, compute, &mut |at, found| {
             let (line, text) = &texts[at];
             let text = text.as_deref().unwrap_or_default();
             let shown = found.and_then(|found| show(numbers[at], text, found, out));
-            shown.or_else(|trouble| failed(*line, trouble, out))
+            let shown = shown.or_else(|trouble| failed(*line, trouble, out));
+            // The other threads must not compute on for nobody.
+            shown.inspect_err(|_| cancel.cancel())
         })
     }
 }
 
+/// Error of a line that cannot be read.
+fn unread(why: &Error) -> InputError {
+    InputError::Line(match why {
+        Error::File { message, .. } => message.clone(),
+        other => other.to_string(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::texts::TextStream;
     use super::*;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn results_come_in_the_order_of_the_texts_with_the_errors_between() {
@@ -149,7 +142,7 @@ mod tests {
         let mut bytes = input.into_bytes();
         bytes.splice(6..6, *b"\xff\n");
         let mut stream = TextStream::of_lines(Box::new(std::io::Cursor::new(bytes)), "in");
-        let texts = read(&mut stream).unwrap();
+        let texts = stream.window(WINDOW, WINDOW_BYTES).unwrap();
         assert_eq!(texts.len(), 51);
         let compute = |number: u64, text: &str| match text {
             "7" => Err(Error::invalid("seven")),
@@ -159,7 +152,8 @@ mod tests {
             |_: u64, _: &str, found: String, out: &mut dyn Write| -> Result<(), InputError> {
                 Ok(write!(out, "{found} ")?)
             };
-        let mut each = Each { compute: &compute, show: &mut show, alone: None };
+        let cancel = &Cancel::new();
+        let mut each = Each { compute: &compute, cancel, show: &mut show, alone: None };
         let (mut out, mut wrong) = (vec![], vec![]);
         let mut failed = |line: u64, trouble: InputError, out: &mut dyn Write| -> Result<()> {
             let what = match trouble {
@@ -175,5 +169,29 @@ mod tests {
         let out = String::from_utf8(out).unwrap();
         assert!(out.starts_with("100:0 101:1 102:2 - 103:3 104:4 105:5 106:6 - 108:8 "), "{out}");
         assert!(out.ends_with(" 149:49 "), "{out}");
+    }
+
+    #[test]
+    fn a_closed_output_cancels_what_is_computed() {
+        let texts: Vec<Line> = (1..5).map(|line| (line, Ok(line.to_string()))).collect();
+        let (cancel, began) = (&Cancel::new(), Instant::now());
+        // The first one is done; the others go on until they are cancelled.
+        let compute = |number: u64, _: &str| {
+            while number > 0 && !cancel.is_cancelled() && began.elapsed() < Duration::from_secs(60)
+            {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        };
+        let mut show = |_: u64, _: &str, (): (), _: &mut dyn Write| -> Result<(), InputError> {
+            Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())
+        };
+        let mut each = Each { compute: &compute, cancel, show: &mut show, alone: None };
+        let mut failed = |_: u64, trouble: InputError, _: &mut dyn Write| match trouble {
+            InputError::End(error) => Err(error),
+            _ => Ok(()),
+        };
+        each.window(&texts, 0, false, &mut vec![], &mut failed).unwrap_err();
+        assert!(cancel.is_cancelled() && began.elapsed() < Duration::from_secs(30));
     }
 }

@@ -163,7 +163,7 @@ impl Kernel for Row<'_> {
             keys: n,
         };
         match score {
-            // SAFETY: `decode_rows` has checked that the query and these keys exist.
+            // SAFETY: `decode_rows` has checked what the contract of `Cell` asks for.
             RowScore::Dot => unsafe { cell.scores(s) },
             RowScore::Additive { v, covered } => {
                 let keys = k[keys.start * d..keys.end * d].chunks_exact(d.max(1));
@@ -187,7 +187,7 @@ impl Kernel for Row<'_> {
             let to = kept[keys.clone()].iter_mut().zip(cell.weights.iter());
             to.for_each(|(to, weight)| *to = weight * factor);
         }
-        // SAFETY: as checked by `decode_rows`, the values exist, and room for the result.
+        // SAFETY: `decode_rows` has checked what the contract of `Cell` asks for.
         unsafe {
             if !cell.values(s, factor) {
                 cell.careful_values(factor);

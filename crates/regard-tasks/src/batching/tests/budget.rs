@@ -12,20 +12,20 @@ fn room(sequences: usize, length: usize) -> BatchLimits {
 #[test]
 fn sessions_beyond_the_limit_wait_and_can_be_cancelled() {
     let engine = engine(room(3, 64));
-    let error = engine.session(2, 100, &|| false).err().unwrap().to_string();
+    let error = engine.session(2, 100, &Cancel::new()).err().unwrap().to_string();
     // Two layers, two heads of keys and of values, 4 floats: 64 positions are 8,192 bytes.
     assert!(error.contains("2 sequences of up to 100 tokens need 32.8 kB in f32"), "{error}");
     assert!(error.contains("the limit is 24.6 kB"), "{error}");
-    let first = engine.session(2, 60, &|| false).unwrap();
+    let first = engine.session(2, 60, &Cancel::new()).unwrap();
     assert_eq!(engine.usage().reserved_bytes, 2 * engine.bytes(64));
     let cancel = Cancel::new();
     cancel.cancel();
-    let error = engine.session(1, 128, &|| cancel.is_cancelled()).err().unwrap().to_string();
+    let error = engine.session(1, 128, &cancel).err().unwrap().to_string();
     assert!(error.contains("cancelled while it waited for room"), "{error}");
     let began = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let session = engine.session(1, 128, &|| false).unwrap();
+            let session = engine.session(1, 128, &Cancel::new()).unwrap();
             began.store(true, Ordering::SeqCst);
             drop(session);
         });
@@ -46,8 +46,7 @@ fn a_cancelled_session_frees_its_pages_at_once() {
     let (cancel, prompt) = (Cancel::new(), text(4000, 1));
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut session = engine.session(1, 4100, &|| false).unwrap();
-            session.set_cancel(&cancel);
+            let mut session = engine.session(1, 4100, &cancel).unwrap();
             session.read(&[&prompt]).unwrap_err().to_string()
         });
         while engine.usage().prompt_tokens < 200 {
@@ -79,7 +78,7 @@ fn memory_of_ended_sessions_and_of_kept_prompts_is_bounded() {
     let usage = engine.usage();
     assert!(usage.cache_bytes > 0 && usage.cache_bytes <= 2 * engine.bytes(128), "{usage:?}");
     // All of them go when the room is needed.
-    drop(engine.session(3, 128, &|| false).unwrap());
+    drop(engine.session(3, 128, &Cancel::new()).unwrap());
     assert_eq!(engine.usage().cache_bytes, 0);
 }
 
@@ -101,8 +100,7 @@ fn many_sessions_in_little_room_all_end_and_stay_in_it() {
                     for round in 0..4 {
                         let (rows, length) = (1 + (thread + round) % 3, 60 + 11 * thread);
                         let cancel = Cancel::new();
-                        let mut session = engine.session(rows, length, &|| false).unwrap();
-                        session.set_cancel(&cancel);
+                        let mut session = engine.session(rows, length, &cancel).unwrap();
                         if (thread + round) % 5 == 0 {
                             cancel.cancel();
                         }

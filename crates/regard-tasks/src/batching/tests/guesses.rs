@@ -1,5 +1,6 @@
 //! Guesses change how soon tokens come, and nothing else.
 
+use super::draft::Draft;
 use super::*;
 
 /// Generates with a smaller model that guesses.
@@ -10,8 +11,8 @@ fn with_draft(
     new: usize,
 ) -> ((Vec<u32>, Vec<u32>), Guesses) {
     let length = prompt.len() + new;
-    let mut session = engine.session(1, length, &|| false).unwrap();
-    session.set_draft(draft.session(1, length, &|| false).unwrap(), 4);
+    let mut session = engine.session(1, length, &Cancel::new()).unwrap();
+    session.set_draft(draft.session(1, length, &Cancel::new()).unwrap(), 4);
     let written = write_while(&mut session, prompt, &|written| written < new);
     (written, session.guesses())
 }
@@ -42,9 +43,7 @@ fn a_draft_changes_nothing_but_the_number_of_steps() {
     let mut smaller = config();
     smaller["num_hidden_layers"] = json!(1);
     smaller["vocab_size"] = json!(WORDS + 7);
-    let mut windowed = config();
-    windowed["model_type"] = json!("mistral");
-    windowed["sliding_window"] = json!(40);
+    let [windowed, _] = windowed();
     let plain = engine(BatchLimits::default());
     // The model itself guesses right, but for what comes after the end.
     let any = u64::MAX;
@@ -78,4 +77,71 @@ fn several_threads_share_a_draft() {
         }
     });
     assert_eq!(draft.usage().sessions, 0);
+}
+
+#[test]
+fn models_with_windows_check_both_kinds_of_guesses() {
+    let lookup = Lookup { tokens: 6, context: 1 };
+    for config in windowed() {
+        let plain = engine_of(&config, BatchLimits::default());
+        let bytes = 2 * plain.bytes(400);
+        let limits = BatchLimits { lookup, cache_bytes: bytes, ..BatchLimits::default() };
+        let (guessing, draft) = (engine_of(&config, limits), engine_of(&config, limits));
+        // A text that repeats itself, and one that does not.
+        for prompt in [text(10, 1).repeat(20), text(170, 2)] {
+            let want = generate(&plain, &prompt, 120);
+            assert!(generate(&guessing, &prompt, 120) == want, "{config}");
+            let (got, guesses) = with_draft(&guessing, &draft, &prompt, 120);
+            assert!(got == want, "{config}");
+            assert!(0 < guesses.accepted && guesses.accepted < guesses.guessed, "{guesses:?}");
+        }
+        for engine in [&guessing, &draft] {
+            assert!(engine.usage().most_cache_bytes <= bytes, "{:?}", engine.usage());
+        }
+    }
+}
+
+#[test]
+fn a_draft_that_lags_reads_what_it_missed_as_a_prompt() {
+    for config in [vec![config()], windowed().to_vec()].concat() {
+        let engine = engine_of(&config, BatchLimits::default());
+        let begin = |length: usize| {
+            let mut draft = Draft::new(engine.session(1, 800, &Cancel::new()).unwrap(), 4);
+            draft.read(&text(length, 1)).unwrap();
+            draft
+        };
+        let all = text(600, 1);
+        let mut draft = begin(10);
+        let before = engine.usage();
+        draft.guess(&all, WORDS, 64).unwrap();
+        let after = engine.usage();
+        // One token of the text, and the guesses but the last.
+        assert_eq!(after.fed_tokens - before.fed_tokens, 4, "{config}");
+        assert_eq!(after.prompt_tokens - before.prompt_tokens, 589, "{config}");
+        drop(draft);
+        assert!(after.most_cache_bytes <= engine.bytes(800), "{config}");
+    }
+}
+
+#[test]
+fn a_draft_that_fails_is_dropped_and_the_text_goes_on() {
+    let (plain, draft) = (engine(BatchLimits::default()), engine(BatchLimits::default()));
+    let want = generate(&plain, &text(20, 1), 30);
+    for fails_at in [0, 10] {
+        let cancel = Cancel::new();
+        let mut session = plain.session(1, 50, &Cancel::new()).unwrap();
+        session.set_draft(draft.session(1, 50, &cancel).unwrap(), 3);
+        if fails_at == 0 {
+            cancel.cancel();
+        }
+        let got = write_while(&mut session, &text(20, 1), &|written| {
+            if written == fails_at {
+                cancel.cancel();
+            }
+            written < 30
+        });
+        assert!(got == want);
+        assert_eq!(draft.usage().sessions, 0);
+        assert_eq!(session.guesses().guessed > 0, fails_at > 0);
+    }
 }

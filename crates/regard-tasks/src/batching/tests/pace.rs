@@ -16,7 +16,7 @@ fn eight_write_while_a_prompt_of_4000_tokens_is_read() {
             .map(|i| {
                 scope.spawn(move || {
                     let prompt = text(3 + 20 * i, i);
-                    let mut session = engine.session(1, 4000, &|| false).unwrap();
+                    let mut session = engine.session(1, 4000, &Cancel::new()).unwrap();
                     let more = |tokens: usize| {
                         written[i].store(tokens, Ordering::SeqCst);
                         tokens < 3500 && !done.load(Ordering::SeqCst)
@@ -29,7 +29,7 @@ fn eight_write_while_a_prompt_of_4000_tokens_is_read() {
             thread::yield_now();
         }
         let (before, steps) = (all(), engine.usage().steps);
-        let mut reader = engine.session(1, 4003, &|| false).unwrap();
+        let mut reader = engine.session(1, 4003, &Cancel::new()).unwrap();
         let got = write_while(&mut reader, &long, &|tokens| tokens < 3);
         let (after, steps) = (all(), engine.usage().steps - steps);
         done.store(true, Ordering::SeqCst);
@@ -59,4 +59,57 @@ fn a_short_prompt_does_not_wait_for_the_end_of_a_long_one() {
         assert!(engine.usage().prompt_tokens < 3500, "{:?}", engine.usage());
         long.join().unwrap();
     });
+}
+
+#[test]
+fn a_short_prompt_shares_the_head_of_a_long_one_and_does_not_wait_for_the_rest() {
+    let limits = BatchLimits { prompt_tokens: 32, ..BatchLimits::default() };
+    let engine = &engine(limits);
+    let head = text(20, 7);
+    let [long, short] = [(4000, 1), (40, 2)].map(|(n, seed)| [&head[..], &text(n, seed)].concat());
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| generate(engine, &long, 1));
+        while engine.usage().prompt_tokens < 100 {
+            thread::yield_now();
+        }
+        let got = generate(engine, &short, 2);
+        assert!(engine.usage().prompt_tokens < 3500, "{:?}", engine.usage());
+        assert_eq!(engine.usage().shared_tokens, 20);
+        assert!(got == generate(&self::engine(limits), &short, 2));
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn an_idle_session_is_waited_for_once() {
+    let engine = &engine(BatchLimits::default());
+    let (mut idle, mut other) = (
+        engine.session(1, 10, &Cancel::new()).unwrap(),
+        engine.session(1, 10, &Cancel::new()).unwrap(),
+    );
+    idle.read(&[&[1]]).unwrap();
+    other.read(&[&[2]]).unwrap();
+    let mut logits = vec![];
+    idle.step(&[3], &mut logits).unwrap();
+    assert_eq!(engine.lock().expected, [0]);
+    other.step(&[4], &mut logits).unwrap();
+    assert_eq!(engine.lock().expected, [1]);
+}
+
+#[test]
+fn a_measurement_that_does_not_fit_is_an_error() {
+    let mut config = config();
+    config["max_position_embeddings"] = json!(128);
+    let engine = engine_of(&config, BatchLimits::default());
+    for (new, prompt) in [(110, 50), (8, 200), (8, usize::MAX), (usize::MAX, 50)] {
+        let error = engine.pace_beside(2, new, prompt).unwrap_err().to_string();
+        assert!(error.contains("at most 128"), "{error}");
+    }
+    let error = engine.tokens_per_second(2, usize::MAX).unwrap_err().to_string();
+    assert!(error.contains("at most 128"), "{error}");
+    // Nobody writes while nothing is read.
+    let error = engine.pace_beside(2, 8, 0).unwrap_err().to_string();
+    assert!(error.contains("wrote nothing"), "{error}");
+    let found = self::engine(BatchLimits::default()).pace_beside(2, 8, 1000).unwrap();
+    assert!(found.alone.iter().chain(&found.beside).all(|x| x.is_finite() && *x > 0.0));
 }

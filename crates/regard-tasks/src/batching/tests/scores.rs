@@ -22,7 +22,7 @@ fn by_tensors(text: &[u32], known: usize) -> Vec<f64> {
 fn scores_are_those_of_the_model_and_the_same_bits_together() {
     let texts: Vec<Vec<u32>> = (0..7).map(|i| text(1 + 45 * i, i)).collect();
     let score = |engine: &BatchEngine, text: &[u32], known: usize| {
-        let mut session = engine.session(1, text.len(), &|| false).unwrap();
+        let mut session = engine.session(1, text.len(), &Cancel::new()).unwrap();
         session.score(text, known).unwrap()
     };
     let limits =

@@ -89,3 +89,20 @@ fn what_is_drawn_is_a_function_of_seed_sentence_and_sample() {
     assert!(more.iter().zip(&first).all(|(more, one)| more.len() == 4 && more.contains(&one[0])));
     assert!(more.iter().all(|more| more[0].tokens != more[1].tokens));
 }
+
+#[test]
+fn the_smallest_temperatures_take_the_best_token() {
+    let greedy = Options { max_length: 6, ..Options::default() };
+    let want = run(V, &sentences(20), &greedy, &logits);
+    for (temperature, sign) in [(1e-30, 1.0), (1e-39, 1.0), (1e-45, -1.0)] {
+        let options = Options { do_sample: true, temperature, ..greedy.clone() };
+        // All logits are above 0, or below.
+        let far = |at: usize, text: &[u32]| {
+            logits(at, text).iter().map(|x| x + 50.0 * sign).collect::<Vec<f32>>()
+        };
+        let got = run(V, &sentences(20), &options, &far);
+        for (got, want) in got.iter().flatten().zip(want.iter().flatten()) {
+            assert_eq!(got.tokens, want.tokens, "{temperature}");
+        }
+    }
+}

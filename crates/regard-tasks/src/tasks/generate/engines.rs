@@ -1,13 +1,15 @@
 //! The engines of a generator: its model's, and that of a smaller model that guesses.
 
 use super::Generator;
-use crate::batching::{BatchEngine, BatchLimits, Session};
+use crate::batching::{BatchEngine, BatchLimits, Cancel, Session};
 use crate::text::Tokenizer;
 use regard_models::text::TextModel;
 use regard_models::{Error, Result};
 
 /// Processes the sequences of all threads together.
 pub(super) struct Engines {
+    /// Limits of both models together.
+    limits: BatchLimits,
     model: BatchEngine,
     draft: Option<Draft>,
 }
@@ -22,10 +24,8 @@ struct Draft {
 impl Engines {
     /// Plans a model; `None` if it cannot be planned.
     pub fn new(model: &dyn TextModel) -> Option<Engines> {
-        Some(Engines {
-            model: BatchEngine::new(model.plan()?, BatchLimits::default()),
-            draft: None,
-        })
+        let limits = BatchLimits::default();
+        Some(Engines { limits, model: BatchEngine::new(model.plan()?, limits), draft: None })
     }
 
     /// Engine of the model.
@@ -34,21 +34,27 @@ impl Engines {
     }
 
     pub fn set_limits(&mut self, limits: BatchLimits) {
-        self.model.set_limits(limits);
+        self.limits = limits;
+        self.divide();
     }
 
-    /// Adds a smaller model. The memory for caches is divided as the caches of equally long texts
-    /// need it.
+    /// Adds a smaller model, or replaces it.
     pub fn set_draft(&mut self, draft: Engines, tokens: usize) {
-        let mut engine = draft.model;
+        self.draft = Some(Draft { engine: draft.model, tokens });
+        self.divide();
+    }
+
+    /// Divides the memory for caches as those of equally long texts need it.
+    fn divide(&mut self) {
+        let mut limits = self.limits;
+        self.model.set_limits(limits);
+        let Some(Draft { engine, .. }) = &mut self.draft else { return };
         let (own, its) = (self.model.bytes(4096) as u128, engine.bytes(4096) as u128);
-        let mut limits = *self.model.limits();
         let share = limits.cache_bytes as u128 * its / (own + its).max(1);
         let share = usize::try_from(share).expect("a part of a usize");
         limits.cache_bytes -= share;
         engine.set_limits(BatchLimits { cache_bytes: share, ..*engine.limits() });
         self.model.set_limits(limits);
-        self.draft = Some(Draft { engine, tokens });
     }
 
     /// Whether tokens are guessed.
@@ -56,18 +62,24 @@ impl Engines {
         self.draft.is_some() || self.model.limits().lookup.tokens > 0
     }
 
-    /// Begins a session of rows of up to `length` tokens.
-    pub fn session(
-        &self,
-        rows: usize,
-        length: usize,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Session<'_>> {
-        let mut session = self.model.session(rows, length, cancelled)?;
-        if let (Some(Draft { engine, tokens }), 1) = (&self.draft, rows) {
-            let longest = engine.plan().longest().unwrap_or(usize::MAX);
-            // All threads take room here first, and then there: none waits for one behind it.
-            session.set_draft(engine.session(1, length.min(longest), cancelled)?, *tokens);
+    /// Begins a session of rows of up to `length` tokens. All threads take room of the model first,
+    /// and then of the draft: none waits for one behind it.
+    pub fn session(&self, rows: usize, length: usize, cancel: &Cancel) -> Result<Session<'_>> {
+        let Some(Draft { engine, tokens }) = &self.draft else {
+            return self.model.session(rows, length, cancel);
+        };
+        let bytes = self.model.fitting(rows, length, self.limits.cache_bytes)?;
+        let own = self.model.limits().cache_bytes;
+        let mut session = self.model.reserve(bytes.min(own), [rows, length], cancel)?;
+        if bytes > own {
+            // It needs room of the draft, and goes without guesses.
+            session.keep_room(engine.reserve(bytes - own, [0, 0], cancel)?);
+            return Ok(session);
+        }
+        let length = length.min(engine.plan().longest().unwrap_or(usize::MAX));
+        let its = engine.bytes(length);
+        if rows == 1 && its <= engine.limits().cache_bytes {
+            session.set_draft(engine.reserve(its, [1, length], cancel)?, *tokens);
         }
         Ok(session)
     }
@@ -81,7 +93,7 @@ impl Generator {
 
     /// Returns the limits under which sequences are processed together.
     pub fn limits(&self) -> BatchLimits {
-        self.batching().map_or_else(BatchLimits::default, |engine| *engine.limits())
+        self.engines().map_or_else(BatchLimits::default, |engines| engines.limits)
     }
 
     /// Replaces the limits.

@@ -4,7 +4,7 @@ use super::pretrained::Pretrained;
 use super::{Generation, Generator, PromptOptions, Recipe};
 use crate::data::running::tokens;
 use crate::data::{Lengths, TextCorpus};
-use crate::decode::{self, GenerationConfig, generation};
+use crate::decode::{GenerationConfig, generation};
 use crate::evaluation::{self, Metric};
 use crate::generate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
@@ -203,8 +203,8 @@ impl Objective for Language {
         self.lexicon.save(folder)?;
         if let Some(origin) = &self.origin {
             origin.save_rest(folder)?;
-            if self.recipe.decode == decode::Options::default() && origin.save_options(folder)? {
-                return Ok(());
+            if origin.save_options(folder)? {
+                return generation::overlay(folder, &self.recipe.decode);
             }
         }
         generation::save(folder, &self.recipe.decode, config)

@@ -1,6 +1,7 @@
 //! Log-probabilities of tokens, each given those before it.
 
 use super::Generator;
+use crate::batching::Cancel;
 use crate::logits::not_finite;
 use burn::tensor::activation;
 use regard_attention::Mode;
@@ -13,11 +14,11 @@ impl Generator {
     /// are read together.
     ///
     /// # Errors
-    /// If one is NaN; it may be −∞.
-    pub(super) fn logprobs(&self, ids: &[u32], known: usize) -> Result<Vec<f64>> {
+    /// If one is NaN (it may be −∞), or if it is cancelled.
+    pub(super) fn logprobs(&self, ids: &[u32], known: usize, cancel: &Cancel) -> Result<Vec<f64>> {
         let found = match self.batching() {
             Some(engine) => {
-                let mut session = engine.session(1, ids.len() - 1, &|| false)?;
+                let mut session = engine.session(1, ids.len() - 1, cancel)?;
                 session.score(ids, known)?
             }
             None => self.logprobs_by_tensors(ids, known),

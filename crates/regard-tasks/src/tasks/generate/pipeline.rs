@@ -1,7 +1,7 @@
 //! Text generation as a pipeline.
 
 use super::{Generated, Generation, Generator, PromptOptions, TokenName};
-use crate::batching::{self, Guesses};
+use crate::batching::{self, Cancel, Guesses};
 use crate::decode::{FinishReason, Options, SearchParameters};
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
@@ -138,8 +138,14 @@ impl Parameters {
         for name in &self.stop_tokens {
             options.stop_token_ids.push(model.token_id("stop_tokens", name)?);
         }
+        let mut named = BTreeMap::new();
         for (name, bias) in &self.logit_bias {
             let token = model.token_id("logit_bias", &TokenName::from(name.as_str()))?;
+            if let Some(other) = named.insert(token, name) {
+                return Err(Error::invalid(format!(
+                    "logit_bias: {other:?} and {name:?} are both token {token}; need one of them"
+                )));
+            }
             // That of a request replaces the model's.
             options.logit_bias.retain(|(other, _)| *other != token);
             options.logit_bias.push((token, *bias));
@@ -155,6 +161,42 @@ impl Parameters {
 }
 
 impl Generator {
+    /// Runs a batch of one, until it is cancelled.
+    ///
+    /// # Errors
+    /// As [`Pipeline::run_one`], or if it is cancelled.
+    pub fn run_until(
+        &self,
+        text: &str,
+        parameters: &Parameters,
+        cancel: &Cancel,
+    ) -> Result<Response> {
+        let options = parameters.options(self)?;
+        let (number, cancel) = (parameters.first, Some(cancel));
+        let how = Generation { number, cancel, ..Generation::new(&options) };
+        self.respond(text, parameters, &how)
+    }
+
+    fn respond(&self, text: &str, parameters: &Parameters, how: &Generation) -> Result<Response> {
+        let prompt = self.prompt(text, parameters.prompts())?;
+        let how = Generation {
+            stop: parameters.stops(self),
+            include_stop: parameters.include_stop_str_in_output,
+            likely: parameters.logprobs.unwrap_or(0),
+            ..*how
+        };
+        let written = self.generate(&prompt, &how, &mut |_| true)?;
+        let counted = |generated| Response {
+            prompt_tokens: prompt.ids().len(),
+            truncated_tokens: prompt.truncated(),
+            ..self.response(text, generated, parameters)
+        };
+        let mut all = written.into_iter().map(counted);
+        let best = all.next().unwrap_or_default();
+        let other = |other: Response| Response { guesses: None, ..other };
+        Ok(Response { alternatives: all.map(other).collect(), ..best })
+    }
+
     /// Makes the response of one result.
     fn response(&self, prompt: &str, generated: Generated, parameters: &Parameters) -> Response {
         let name = |id: u32| self.tokenizer().token(id).unwrap_or_default();
@@ -201,25 +243,12 @@ impl Pipeline for Generator {
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let options = parameters.options(self)?;
         let one = |at: usize| {
-            let text = &inputs[at];
-            let prompt = self.prompt(text, parameters.prompts())?;
-            let how = Generation {
-                number: parameters.first.wrapping_add(at as u64),
-                stop: parameters.stops(self),
-                include_stop: parameters.include_stop_str_in_output,
-                likely: parameters.logprobs.unwrap_or(0),
-                ..Generation::new(&options)
-            };
-            let written = self.generate(&prompt, &how, &mut |_| true)?;
-            let counted = |generated| Response {
-                prompt_tokens: prompt.ids().len(),
-                truncated_tokens: prompt.truncated(),
-                ..self.response(text, generated, parameters)
-            };
-            let mut all = written.into_iter().map(counted);
-            let best = all.next().unwrap_or_default();
-            let other = |other: Response| Response { guesses: None, ..other };
-            Ok(Response { alternatives: all.map(other).collect(), ..best })
+            let number = parameters.first.wrapping_add(at as u64);
+            self.respond(
+                &inputs[at],
+                parameters,
+                &Generation { number, ..Generation::new(&options) },
+            )
         };
         // Results do not depend on what is generated together.
         Ok(batching::for_each(inputs.len(), TOGETHER, one))

@@ -50,7 +50,8 @@ recipe! {
     /// evaluation; none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filling: Option<Filling>,
-    /// Default search and sampling options of the trained model.
+    /// Default search and sampling options of the trained model; with `from`, those that are not
+    /// the defaults, besides the model's own.
     #[serde(default)]
     pub decode: decode::Options,
 }

@@ -1,7 +1,8 @@
 //! Log-probabilities of the tokens of a text.
 
 use super::Generator;
-use super::writer::too_long;
+use super::writer::{cut, too_long};
+use crate::batching::Cancel;
 use regard_models::Result;
 
 /// Log-probabilities of the tokens of a text.
@@ -43,15 +44,25 @@ impl Generator {
     /// # Errors
     /// If the text is longer than the model's context, and `long` refuses that.
     pub fn score(&self, text: &str, long: LongText) -> Result<Scored> {
+        self.score_until(text, long, &Cancel::new())
+    }
+
+    /// As [`Generator::score`], until it is cancelled.
+    ///
+    /// # Errors
+    /// As [`Generator::score`], or if it is cancelled.
+    pub fn score_until(&self, text: &str, long: LongText, cancel: &Cancel) -> Result<Scored> {
         let bos = self.tokenizer().configured_bos().or(self.bos());
         let mut ids = self.tokenizer().encode_prompt(text, bos)?;
         let added = ids.len() - self.tokenizer().encode(text)?.ids.len();
         let wide = self.context();
+        // The last token is only predicted.
+        let most = wide.saturating_add(1);
         let mut truncated = 0;
-        if ids.len() > wide {
+        if ids.len() > most {
             match long {
                 LongText::Refuse => return Err(too_long("text", ids.len(), wide, true)),
-                LongText::Truncate => truncated = self.cut(&mut ids, added),
+                LongText::Truncate => truncated = cut(&mut ids, added, most),
                 LongText::Windows => {}
             }
         }
@@ -61,9 +72,8 @@ impl Generator {
         let mut known = 1;
         while known < ids.len() {
             let from = if known == 1 { 0 } else { known - (wide / 2).max(1) };
-            // The last token is only predicted.
-            let to = ids.len().min(from.saturating_add(wide).saturating_add(1));
-            let found = self.logprobs(&ids[from..to], known - from)?;
+            let to = ids.len().min(from.saturating_add(most));
+            let found = self.logprobs(&ids[from..to], known - from, cancel)?;
             let places = logprobs[known..to].iter_mut().zip(found);
             places.for_each(|(place, logprob)| *place = Some(logprob));
             known = to;

@@ -209,18 +209,17 @@ impl Generator {
         }
         let bos = self.tokenizer.configured_bos().or(self.bos);
         let first = usize::from(bos.is_some() && ids.first().copied() == bos);
-        let truncated = self.cut(&mut ids, first);
+        let truncated = cut(&mut ids, first, self.context());
         Ok(Prompt { ids, truncated })
     }
+}
 
-    /// Cuts tokens after the first `kept` ones, so that all fit the context. Returns their number.
-    pub(super) fn cut(&self, ids: &mut Vec<u32>, kept: usize) -> usize {
-        let most = self.context();
-        let cut = ids.len().saturating_sub(most);
-        let kept = kept.min(most.saturating_sub(1));
-        ids.drain(kept..kept + cut);
-        cut
-    }
+/// Cuts tokens after the first `kept` ones, so that `most` stay. Returns their number.
+pub(super) fn cut(ids: &mut Vec<u32>, kept: usize, most: usize) -> usize {
+    let cut = ids.len().saturating_sub(most);
+    let kept = kept.min(most.saturating_sub(1));
+    ids.drain(kept..kept + cut);
+    cut
 }
 
 /// Error of a text that exceeds the context.

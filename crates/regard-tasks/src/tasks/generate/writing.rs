@@ -2,7 +2,7 @@
 
 use super::rows::Rows;
 use super::{Generator, Prompt};
-use crate::batching::Guesses;
+use crate::batching::{Cancel, Guesses};
 use crate::decode::{
     DecodeInput, FinishReason, Hypothesis, Ids, Options, StepAttention, Stepper, StopPiece,
     StopSearch, decode,
@@ -23,12 +23,14 @@ pub struct Generation<'a> {
     pub include_stop: bool,
     /// Number of most likely tokens to return for each token.
     pub likely: usize,
+    /// Ends the generation with an error from another thread, or while the prompt is read.
+    pub cancel: Option<&'a Cancel>,
 }
 
 impl<'a> Generation<'a> {
     /// Continues the first prompt with these options, without stop strings.
     pub fn new(options: &'a Options) -> Generation<'a> {
-        Generation { options, number: 0, stop: &[], include_stop: false, likely: 0 }
+        Generation { options, number: 0, stop: &[], include_stop: false, likely: 0, cancel: None }
     }
 }
 
@@ -64,7 +66,7 @@ pub struct Written<'a> {
 }
 
 /// Called with each token, if a single sequence is generated, otherwise once a step without text.
-/// Returns whether to go on.
+/// Returns whether to go on; it is not called again after it returned false.
 pub type Watch<'a> = dyn FnMut(Written) -> bool + 'a;
 
 impl Generator {
@@ -72,7 +74,7 @@ impl Generator {
     /// sequences share the computation of the prompt.
     ///
     /// # Errors
-    /// If the options are invalid, or a step fails.
+    /// If the options are invalid, a step fails, or it is cancelled by [`Generation::cancel`].
     pub fn generate(
         &self,
         prompt: &Prompt,
@@ -85,16 +87,17 @@ impl Generator {
             DecodeInput { index: how.number, prompt: prompt.to_vec(), ..DecodeInput::default() };
         let single = options.num_beams == 1 && options.num_return_sequences == 1;
         let text = GeneratedText::new(self, prompt, how);
-        let mut shown = 0;
+        let (mut shown, mut going) = (0, true);
         let mut counted = |written: Written| {
             shown += written.text.len();
-            watch(written)
+            going = watch(written);
+            going
         };
         let mut writing = Writing {
             writer: self,
             how,
             rows: vec![WritingRow { ids: read.to_vec(), text: text.clone() }],
-            decoding: self.rows(prompt, options)?,
+            decoding: self.rows(prompt, how)?,
             read: false,
             held: 0,
             longest: self.context(),
@@ -118,7 +121,7 @@ impl Generator {
             .map(|found| Ok(Generated { guesses, ..text.clone().all(found)? }))
             .collect();
         let all = all?;
-        if let (true, [one]) = (single, &all[..])
+        if let (true, [one]) = (single && going, &all[..])
             && let Some(rest) = one.text.get(shown..).filter(|rest| !rest.is_empty())
         {
             watch(Written { token: None, text: rest });
@@ -127,12 +130,14 @@ impl Generator {
     }
 
     /// Begins the rows of a search, which have not read anything yet.
-    fn rows(&self, prompt: &[u32], options: &Options) -> Result<Rows<'_>> {
+    fn rows(&self, prompt: &[u32], how: &Generation) -> Result<Rows<'_>> {
+        let options = how.options;
         let Some(engines) = self.engines() else { return Ok(Rows::Alone(&*self.model, None)) };
         let rows = options.num_beams.max(options.num_return_sequences);
         let new = options.max_new_tokens.unwrap_or(options.max_length);
         let length = prompt.len().saturating_add(new).min(self.context());
-        Ok(Rows::Batched(engines.session(rows, length, &|| false)?))
+        let never = Cancel::new();
+        Ok(Rows::Batched(engines.session(rows, length, how.cancel.unwrap_or(&never))?))
     }
 }
 
@@ -165,7 +170,7 @@ impl<'a> GeneratedText<'a> {
 
     /// Returns the whole text of a hypothesis.
     fn all(mut self, found: Hypothesis) -> Result<Generated> {
-        let mut text = String::new();
+        let (mut text, mut finish_reason) = (String::new(), found.finish_reason);
         let mut stopped = false;
         for token in &found.tokens {
             let piece = self.push(*token)?;
@@ -177,17 +182,19 @@ impl<'a> GeneratedText<'a> {
         }
         if !stopped {
             let rest = self.stream.finish()?.unwrap_or_default();
-            let StopPiece { text: rest, stopped } = self.search.push(&rest, true);
+            let may_stop = self.tokens >= self.least;
+            let StopPiece { text: rest, stopped } = self.search.push(&rest, may_stop);
             text.push_str(&rest);
-            if !stopped {
-                text.push_str(&self.search.finish());
+            match stopped {
+                true => finish_reason = FinishReason::Stop,
+                false => text.push_str(&self.search.finish()),
             }
         }
         Ok(Generated {
             text,
             ids: found.tokens,
             score: found.score,
-            finish_reason: found.finish_reason,
+            finish_reason,
             log_probs: found.token_log_probs,
             likely: found.likely,
             guesses: None,

@@ -1,6 +1,6 @@
 //! Scoring: the log-probability of each token of a text under a language model.
 
-use crate::batching;
+use crate::batching::{self, Cancel};
 use crate::generate::{Generator, LongText, Scored, TOGETHER};
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
@@ -62,6 +62,21 @@ impl From<Scored> for Response {
 
 /// Language model that scores texts.
 pub struct Scorer(pub Generator);
+
+impl Scorer {
+    /// Runs a batch of one, until it is cancelled.
+    ///
+    /// # Errors
+    /// As [`Pipeline::run_one`], or if it is cancelled.
+    pub fn run_until(
+        &self,
+        text: &str,
+        parameters: &Parameters,
+        cancel: &Cancel,
+    ) -> Result<Response> {
+        Ok(self.0.score_until(text, parameters.long()?, cancel)?.into())
+    }
+}
 
 impl Pipeline for Scorer {
     const TASK: &'static str = "score";
