@@ -26,6 +26,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Stack of the thread that compiles: the deepest schema that is allowed takes a few megabytes.
 const STACK: usize = 64 << 20;
 
+/// Error of what matches no text of a vocabulary.
+const UNWRITABLE: &str =
+    "no text that matches can be written with the tokens of this model's vocabulary";
+
 /// What a text must match, from its first character to its last.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constraint {
@@ -97,11 +101,11 @@ impl Constraint {
                     }
                 }
             };
-            let mut matcher = vocabulary.matcher(grammar);
+            let matcher = vocabulary.matcher(grammar);
             if let Some(problem) = matcher.get_error() {
                 return Err(self.failed(&problem));
             }
-            self.check_start(&mut matcher, vocabulary.tokens())?;
+            self.check_start(&matcher, vocabulary.tokens())?;
             Ok(matcher)
         };
         let both = || -> Result<_> {
@@ -122,16 +126,14 @@ impl Constraint {
     }
 
     /// Checks that some token can begin a text.
-    fn check_start(&self, matcher: &mut Matcher, tokens: u32) -> Result<()> {
+    fn check_start(&self, matcher: &Matcher, tokens: u32) -> Result<()> {
         let state =
             ConstraintState { name: self.name(), tokens, matcher: matcher.clone(), allowed: None };
         let allowed = { state }.allowed()?;
         match (0..tokens).any(|token| allowed.allows(token)) {
             true => Ok(()),
             false if allowed.may_end => Err(self.failed("it matches the empty text alone")),
-            false => Err(self.failed(
-                "no text that matches can be written with the tokens of this model's vocabulary",
-            )),
+            false => Err(self.failed(UNWRITABLE)),
         }
     }
 
@@ -148,6 +150,8 @@ fn failed(name: &str, problem: &str) -> Error {
         }
         line => line,
     };
+    let complex = ["too many", "too big", "too large"].iter().any(|word| line.contains(word));
+    let line = if complex { format!("too complex: {line}") } else { line.to_string() };
     Error::invalid(format!("{name}: {line}"))
 }
 
@@ -174,8 +178,11 @@ impl ConstraintState {
         let allowed = match self.is_complete() {
             true => Allowed { tokens: None, may_end: true },
             false => match self.matcher.compute_mask() {
-                Ok(tokens) => {
-                    Allowed { may_end: tokens.is_allowed(self.tokens), tokens: Some(tokens) }
+                Ok(mut tokens) => {
+                    let may_end = tokens.is_allowed(self.tokens);
+                    // A model may have more rows than there are tokens.
+                    tokens.disallow_token(self.tokens);
+                    Allowed { tokens: Some(tokens), may_end }
                 }
                 // Nothing is allowed: bytes that are needed are no token.
                 Err(e) if e.to_string().starts_with("NoExtensionBias") => Allowed::default(),

@@ -1,5 +1,6 @@
 //! Regular expressions: checked, and written as grammars.
 
+use super::UNWRITABLE;
 use crate::{Error, Result};
 use regex_syntax::hir::{Capture, Class, ClassUnicode, Hir, HirKind, Look, Repetition};
 use regex_syntax::{ParserBuilder, ast};
@@ -23,7 +24,11 @@ pub fn check(name: &str, pattern: &str) -> Result<()> {
 /// # Errors
 /// If the pattern is invalid, with the place; if it is too large, or has what is not supported.
 pub fn grammar(pattern: &str, alphabet: Option<&ClassUnicode>, first: bool) -> Result<String> {
-    let text = escaped(&within(parse("regex", pattern)?, alphabet).to_string());
+    let hir = within(parse("regex", pattern)?, alphabet);
+    if matches_nothing(&hir) {
+        return Err(Error::invalid(format!("regex: {UNWRITABLE}")));
+    }
+    let text = escaped(&hir.to_string());
     let start = match first {
         true => "\" \" TEXT | ( TEXT & /(?s:[^ ].*)?/ )",
         false => "TEXT",
@@ -112,6 +117,18 @@ fn within(hir: Hir, alphabet: Option<&ClassUnicode>) -> Hir {
         HirKind::Capture(capture) => within(*capture.sub, alphabet),
         HirKind::Concat(parts) => Hir::concat(each(parts)),
         HirKind::Alternation(parts) => Hir::alternation(each(parts)),
+    }
+}
+
+/// Whether no text matches, but for anchors in its middle.
+fn matches_nothing(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => false,
+        HirKind::Class(class) => class.is_empty(),
+        HirKind::Repetition(repetition) => repetition.min > 0 && matches_nothing(&repetition.sub),
+        HirKind::Capture(capture) => matches_nothing(&capture.sub),
+        HirKind::Concat(parts) => parts.iter().any(matches_nothing),
+        HirKind::Alternation(parts) => parts.iter().all(matches_nothing),
     }
 }
 

@@ -211,3 +211,20 @@ fn at_the_beginning_of_a_text_a_token_may_lose_its_space() {
     first.push(2).unwrap();
     assert_eq!(allowed(&mut first, 5), [0, 2]);
 }
+
+#[test]
+fn forbidden_tokens_leave_the_row() {
+    let compiled = regex("a(b|c)*").compile(&vocabulary(&bytes_and(&["ab", "ca"]))).unwrap();
+    let mut state = compiled.start(false);
+    let finite = |state: &mut ConstraintState| -> Vec<usize> {
+        // More rows than tokens, as some models have.
+        let mut logits = vec![1.0; 300];
+        state.allowed().unwrap().apply(&mut logits);
+        (0..logits.len()).filter(|at| logits[*at] == 1.0).collect()
+    };
+    assert_eq!(finite(&mut state), [usize::from(b'a'), 256]);
+    state.push(256).unwrap();
+    assert_eq!(finite(&mut state), [usize::from(b'b'), usize::from(b'c')]);
+    assert!(state.allowed().unwrap().may_end() && !state.is_complete());
+    assert!(state.push(256).is_err());
+}
