@@ -53,8 +53,11 @@ impl Language {
     fn then(&self, other: &Language) -> Language {
         let mut texts = BTreeSet::new();
         // A set that is cut off stays too large, whatever follows.
-        for a in self.texts.iter().take(2 * MOST) {
-            texts.extend(other.texts.iter().take(2 * MOST).map(|b| format!("{a}{b}")));
+        for a in &self.texts {
+            texts.extend(other.texts.iter().map(|b| format!("{a}{b}")));
+            if texts.len() > 2 * MOST {
+                break;
+            }
         }
         Language { pattern: format!("{}{}", self.pattern, other.pattern), texts }
     }
