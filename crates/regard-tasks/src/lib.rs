@@ -11,6 +11,7 @@
 //! | [`train`] | the training loop, its log, its checkpoints |
 //! | [`text`], [`data`], [`audio`] | tokenizers, data sets and their formats, audio |
 //! | [`decode`], [`metrics`], [`logits`] | beam search and sampling; BLEU, ROUGE, F1, error rates |
+//! | [`constraint`] | texts that match a regular expression or a JSON schema |
 //! | [`compare`], [`lessons`], [`regression`], [`word_space`] | small experiments of `docs/course.md` |
 //! | [`quantize`] | weights of 8 or 4 bits, and what they cost |
 //! | [`inspect`], [`speed`] | describe a checkpoint, measure a model |
@@ -19,6 +20,7 @@
 pub mod attachment;
 pub mod audio;
 pub mod batching;
+pub mod constraint;
 pub mod data;
 pub mod decode;
 mod experiments;

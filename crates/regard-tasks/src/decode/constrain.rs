@@ -5,6 +5,7 @@
 //! the row skips them, and their exponentials are added to the sum later.
 
 use super::{Ids, Options};
+use crate::constraint::Allowed;
 
 /// Constraints of a search.
 #[derive(Debug)]
@@ -84,6 +85,20 @@ impl Rules {
 
     fn counts(&self) -> bool {
         self.presence != 0.0 || self.frequency != 0.0
+    }
+
+    /// Removes the tokens that may not follow from a row: end tokens and stop tokens unless the text
+    /// may end. Unlike the others they are not stored, because they may be almost all.
+    pub fn forbid(&self, row: &mut [f32], allowed: &Allowed) {
+        let ends = || self.eos.iter().chain(&self.stop).map(|end| *end as usize);
+        let logit = |end| row.get(end).copied().unwrap_or(f32::NEG_INFINITY);
+        let logits: Vec<f32> = ends().map(logit).collect();
+        allowed.apply(row);
+        for (end, logit) in ends().zip(logits) {
+            if let Some(slot) = row.get_mut(end) {
+                *slot = if allowed.may_end() { logit } else { f32::NEG_INFINITY };
+            }
+        }
     }
 
     /// Removes constrained tokens from a row.

@@ -29,8 +29,10 @@ pub use search::decode;
 pub use search_parameters::SearchParameters;
 pub use stop::{StopPiece, StopSearch};
 
+use crate::constraint::Allowed;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A model that decodes a batch of rows step by step.
 pub trait Stepper {
@@ -46,6 +48,11 @@ pub trait Stepper {
     /// alone do not tell, such as a stop string. Greedy search and sampling ask once for each token
     /// that they choose and that is no end token; a beam search asks for each candidate.
     fn ends(&mut self, _row: usize, _token: u32) -> Option<FinishReason> {
+        None
+    }
+    /// Returns what may follow the text of a row of the last step; `None` if every token may. End
+    /// tokens and stop tokens follow where the text may end.
+    fn allowed(&mut self, _row: usize) -> Option<Arc<Allowed>> {
         None
     }
     /// Returns the number of most likely tokens to record at each step.

@@ -1,6 +1,7 @@
 //! Selects the candidate tokens of a row from its logits.
 
 use super::constrain::{RowText, Rules, Taken};
+use crate::constraint::Allowed;
 use regard_attention::ops::Scan;
 
 /// A candidate for a row's next token.
@@ -28,11 +29,22 @@ pub(super) enum Value {
 pub(super) struct Row {
     scan: Scan,
     taken: Taken,
+    /// Largest logit and sum of exponentials of the whole row, if only some tokens are allowed.
+    whole: Option<(f32, f64)>,
     /// The best tokens, unordered: at least as many as requested, if there are enough.
     pub choices: Vec<Choice>,
 }
 
 impl Row {
+    /// Removes the tokens that may not follow. [`Row::constrain`] comes next.
+    pub fn allow(&mut self, logits: &mut [f32], allowed: Option<&Allowed>, rules: &Rules) {
+        self.whole = allowed.map(|allowed| {
+            self.scan.row(logits, 0);
+            rules.forbid(logits, allowed);
+            (self.scan.largest, self.scan.sum)
+        });
+    }
+
     /// Applies the rules to the logits. [`Row::rank`] comes next.
     pub fn constrain(&mut self, logits: &mut [f32], rules: &Rules, text: RowText) {
         rules.apply(logits, text, &mut self.taken);
@@ -41,12 +53,15 @@ impl Row {
     /// Finds the best `k` tokens, and those with a bias or a penalty.
     pub fn rank(&mut self, logits: &[f32], k: usize, value: Value, rules: &Rules) {
         self.scan.row(logits, k);
-        let Row { scan, taken, choices } = self;
-        let aside = || taken.banned.iter().chain(taken.adjusted.iter().map(|one| &one.logit));
-        let largest = aside().fold(scan.largest, |a, b| a.max(*b));
-        // −∞ − (−∞) is NaN; an empty sum stays 0.
-        let scale = if scan.sum > 0.0 { f64::from(scan.largest - largest).exp() } else { 0.0 };
-        let sum = aside().fold(scan.sum * scale, |sum, x| sum + f64::from(x - largest).exp());
+        let Row { scan, taken, whole, choices } = self;
+        let (largest, sum) = whole.unwrap_or_else(|| {
+            let aside = || taken.banned.iter().chain(taken.adjusted.iter().map(|one| &one.logit));
+            let largest = aside().fold(scan.largest, |a, b| a.max(*b));
+            // −∞ − (−∞) is NaN; an empty sum stays 0.
+            let scale = if scan.sum > 0.0 { f64::from(scan.largest - largest).exp() } else { 0.0 };
+            let sum = aside().fold(scan.sum * scale, |sum, x| sum + f64::from(x - largest).exp());
+            (largest, sum)
+        });
         let log_sum = sum.ln() as f32;
         let choice = |logit: f32, token: u32| {
             let log_prob = (logit - largest) - log_sum;

@@ -122,8 +122,9 @@ pub fn decode<S: Stepper + ?Sized>(
 
         let rows = all_logits.chunks_exact_mut(vocabulary).zip(&mut work);
         let lives = active.iter().flat_map(|p| p.live.iter().map(move |live| (p, live)));
-        for ((logits, row), (progress, live)) in rows.zip(lives) {
+        for (i, ((logits, row), (progress, live))) in rows.zip(lives).enumerate() {
             let row = row.get_mut().expect("no panic in another row");
+            row.allow(logits, model.allowed(i).as_deref(), &search.rules);
             search.constrain(progress, live, logits, row, &mut text);
         }
         let rank = |i: usize| {

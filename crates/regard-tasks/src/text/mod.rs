@@ -20,6 +20,7 @@ pub mod spm;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod token_bytes;
 pub mod tokenizer;
 pub mod train;
 mod unigram;
@@ -33,5 +34,6 @@ pub use folder::{CONFIGURATION_FILES, vocabulary_files};
 pub use simplify::simplify;
 pub use special::Special;
 pub use stream::DecodeStream;
+pub use token_bytes::TokenBytes;
 pub use tokenizer::{Padding, Tokenizer};
 pub use train::{Normalise, SpaceHandling, Train, UnicodeForm, VocabularyKind};

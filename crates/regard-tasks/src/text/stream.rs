@@ -45,6 +45,11 @@ impl Tokenizer {
 }
 
 impl DecodeStream<'_> {
+    /// Whether the next token begins a text, rather than continuing one.
+    pub fn begins(&self) -> bool {
+        self.ids.is_empty()
+    }
+
     /// Returns the text that a token adds; `None` if it ends within a character or adds none.
     pub fn push(&mut self, id: u32) -> Result<Option<String>> {
         // A special token must not be the neighbour on which joining depends.

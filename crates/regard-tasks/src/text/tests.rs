@@ -257,3 +257,25 @@ fn real_sentences_come_back() {
         assert!(wrong.len() <= wrong_at_most, "{kind:?}: {} such as {wrong:.5?}", wrong.len());
     }
 }
+
+#[test]
+fn the_bytes_of_tokens_are_those_of_the_text() {
+    use VocabularyKind::{Bpe, ByteLevel, Char, Unigram};
+    for kind in [Bpe, ByteLevel, Char, Unigram] {
+        let tokenizer = trained(kind);
+        let TokenBytes { bytes, strips } = tokenizer.token_bytes().unwrap();
+        assert_eq!(bytes.len(), tokenizer.size());
+        assert!(
+            special::NAMES
+                .iter()
+                .all(|name| bytes[tokenizer.id(name).unwrap() as usize].is_empty())
+        );
+        for line in LINES {
+            let ids = tokenizer.encode(line).unwrap().ids;
+            let joined: Vec<u8> = ids.iter().flat_map(|id| bytes[*id as usize].clone()).collect();
+            let joined = String::from_utf8(joined).unwrap();
+            let text = if strips { joined.strip_prefix(' ').unwrap_or(&joined) } else { &joined };
+            assert_eq!(text, tokenizer.decode(&ids).unwrap(), "{kind:?}");
+        }
+    }
+}

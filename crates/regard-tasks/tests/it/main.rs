@@ -3,6 +3,7 @@
 mod audio;
 mod begins;
 mod colours;
+mod constrained;
 mod earlier;
 mod exams;
 mod images;

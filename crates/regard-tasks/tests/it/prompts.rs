@@ -16,19 +16,19 @@ use std::fs;
 /// Longest text of the models.
 const CONTEXT: usize = 24;
 
-fn vocabulary(first: &[&str]) -> Value {
+pub fn vocabulary(first: &[&str]) -> Value {
     let letters = ('a'..='z').map(|letter| letter.to_string());
     let all = first.iter().map(|token| token.to_string()).chain(letters);
     all.enumerate().map(|(id, token)| (token, json!(id))).collect::<serde_json::Map<_, _>>().into()
 }
 
-fn special(id: u32, content: &str) -> Value {
+pub fn special(id: u32, content: &str) -> Value {
     json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
             "normalized": false, "special": true })
 }
 
 /// Letters, and words that begin with a space written as `▁`; a BOS token before each text.
-fn llama() -> (Value, Value) {
+pub fn llama() -> (Value, Value) {
     let tokenizer = json!({
         "version": "1.0",
         "added_tokens": [special(0, "<unk>"), special(1, "<s>"), special(2, "</s>")],
@@ -56,7 +56,7 @@ fn llama() -> (Value, Value) {
 }
 
 /// Letters as bytes; `<|endoftext|>` is BOS and EOS, and not added to a text.
-fn gpt2() -> (Value, Value) {
+pub fn gpt2() -> (Value, Value) {
     let byte_level = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
                              "use_regex": true });
     let tokenizer = json!({
@@ -70,7 +70,7 @@ fn gpt2() -> (Value, Value) {
     (tokenizer, json!({ "bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>" }))
 }
 
-fn generator(
+pub fn generator(
     name: &str,
     (tokenizer, tokens): (Value, Value),
     defaults: GenerationConfig,

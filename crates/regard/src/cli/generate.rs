@@ -8,15 +8,17 @@ use super::together::{self, Alone, Each};
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
 use crate::models;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
+use regard_models::checkpoint;
 use regard_tasks::batching::Cancel;
-use regard_tasks::decode::Options;
 use regard_tasks::generate::{Generation, Generator, Parameters, Response, TokenName, Written};
 use regard_tasks::say;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Continues each PROMPT, or each line of standard input, and prints tokens as they are generated. With
@@ -29,6 +31,8 @@ Examples:
   regard generate 'ROMEO:' --do-sample --n 3       # three texts for one prompt
   regard generate 'ROMEO:' --num-beams 4 --no-repeat-ngram-size 3
   regard generate 'ROMEO:' --stop JULIET --logit-bias 'z=-100' --json --logprobs 2
+  regard generate '' --regex '[A-Z]{3,8}: [a-z ]{10,20}\\.'  # the text matches the pattern
+  regard generate 'A person: ' --model HuggingFaceTB/SmolLM2-360M --json-schema person.json  # your file
   regard generate 'Once upon a time' --model gpt2  # downloads GPT-2 from the Hub
   regard generate --stop $'\\n\\n' --json < prompts.txt  # your file
   regard generate --lookup 8 --kv-cache int8 < prompts.txt  # your file
@@ -48,9 +52,16 @@ the same as alone. --lookup and --draft guess several tokens, which the model ch
 the text is the same, sampled or not. It comes sooner if most guesses are right, later if they are
 not; stderr says how many were. --lookup helps where a text repeats itself: quotes, code, lists.
 
+With --regex or --json-schema the whole continuation matches, unless a stop text or the maximum
+length ends it early: finish_reason is then not eos or stop by itself. Only tokens after which a text
+that matches can follow are allowed; the end token, and --stop-token, where the text matches. A text
+that matches and cannot go on ends by itself (stop), whatever --min-new-tokens says. The pattern is
+one of Rust's crate regex, without word boundaries. Of a schema, properties come in its order, and a
+space may follow a comma or a colon; a keyword that is not supported is an error.
+
 --json prints one object per prompt: generated_text (including the prompt), token_ids (without the
-prompt's), score, finish_reason (eos: the model's end token; stop: a stop string or token; length:
-the maximum length), prompt_tokens, completion_tokens (with the end token); with --logprobs also
+prompt's), score, finish_reason (eos: the model's end token; stop: a stop string or token, or the
+end of what matches; length: the maximum length; no_token: no token was possible), prompt_tokens, completion_tokens (with the end token); with --logprobs also
 logprobs, with --num-return-sequences also alternatives, with --lookup or --draft also guesses
 (guessed, accepted).
 
@@ -58,6 +69,7 @@ If a line of standard input fails, the error goes to stderr, an empty line (or {
 --json) is printed, and the exit code is 1.";
 
 const STOPPING: &str = "Stopping";
+const MATCHING: &str = "Matching";
 
 /// Generate text from a prompt
 #[derive(Args)]
@@ -94,6 +106,12 @@ pub struct Flags {
     /// Keep the stop text that ended a text
     #[arg(long, help_heading = STOPPING)]
     include_stop: bool,
+    /// Generate a text that matches this regular expression
+    #[arg(long, value_name = "PATTERN", conflicts_with = "json_schema", help_heading = MATCHING)]
+    regex: Option<String>,
+    /// Generate JSON that matches the schema in this file, or this schema if it begins with {
+    #[arg(long, value_name = "FILE", help_heading = MATCHING)]
+    json_schema: Option<String>,
     /// Add X to the logit of a token, given by id or text; can be repeated
     #[arg(long, value_name = "TOKEN=X", value_parser = bias, help_heading = PENALTIES)]
     logit_bias: Vec<(String, f32)>,
@@ -112,6 +130,15 @@ fn bias(text: &str) -> Result<(String, f32), String> {
     let number = number.parse().ok().filter(|x: &f32| x.is_finite());
     let number = number.ok_or_else(|| format!("got {text:?}, need a number after the last ="))?;
     Ok((token.to_string(), number))
+}
+
+/// Reads a schema: JSON itself, or the file that has it.
+fn schema(text: &str) -> Result<Value> {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text).map_err(|e| anyhow!("--json-schema: not JSON: {e}"));
+    }
+    let read = checkpoint::read_text(Path::new(text))?;
+    serde_json::from_str(&read).map_err(|e| anyhow!("--json-schema: {text}: not JSON: {e}"))
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -138,21 +165,31 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         logit_bias: flags.logit_bias.into_iter().collect::<BTreeMap<_, _>>(),
         truncate: flags.truncate,
         logprobs: flags.logprobs,
+        regex: flags.regex,
+        json_schema: flags.json_schema.as_deref().map(schema).transpose()?,
         search,
         ..Parameters::default()
     };
     let options = parameters.options(&writer)?;
+    let constraint = parameters.constraint(&writer)?;
     let as_it_comes = !global.json && options.num_beams == 1 && options.num_return_sequences == 1;
     let unknown = RefCell::new(Unknown::default());
     let mut alone = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), InputError> {
         unknown.borrow_mut().note(writer.tokenizer(), prompt);
         let parameters = Parameters { first: number, ..parameters.clone() };
-        stream(&writer, &parameters, &options, prompt, out)
+        let how = Generation {
+            number: parameters.first,
+            stop: parameters.stops(&writer),
+            include_stop: parameters.include_stop_str_in_output,
+            constraint: constraint.as_ref(),
+            ..Generation::new(&options)
+        };
+        stream(&writer, &parameters, &how, prompt, out)
     };
     let cancel = &Cancel::new();
     let compute = |number: u64, prompt: &str| {
         let parameters = Parameters { first: number, ..parameters.clone() };
-        writer.run_until(prompt, &parameters, cancel)
+        writer.run_until(prompt, &parameters, constraint.as_ref(), cancel)
     };
     let mut show = |number: u64,
                     prompt: &str,
@@ -194,18 +231,12 @@ pub fn note_truncated(number: u64, tokens: usize) {
 fn stream(
     writer: &Generator,
     parameters: &Parameters,
-    options: &Options,
+    how: &Generation,
     prompt: &str,
     out: &mut dyn Write,
 ) -> Result<(), InputError> {
     let tokens = writer.prompt(prompt, parameters.prompts())?;
     note_truncated(parameters.first, tokens.truncated());
-    let how = Generation {
-        number: parameters.first,
-        stop: parameters.stops(writer),
-        include_stop: parameters.include_stop_str_in_output,
-        ..Generation::new(options)
-    };
     // The prompt comes with the first text: settings that fail leave no half line.
     let mut begin = prompt;
     let mut problem = None;
@@ -214,7 +245,7 @@ fn stream(
         problem = shown.and_then(|()| out.flush()).err();
         problem.is_none()
     };
-    writer.generate(&tokens, &how, &mut show)?;
+    writer.generate(&tokens, how, &mut show)?;
     if let Some(problem) = problem {
         return Err(problem.into());
     }

@@ -103,3 +103,38 @@ fn settings_of_the_folder_are_defaults_and_unknown_ones_are_named_once() {
     ]);
     assert_eq!((&said["finish_reason"], &said["completion_tokens"]), (&"eos".into(), &1.into()));
 }
+
+#[test]
+fn the_continuation_matches_a_pattern_or_a_schema() {
+    let pattern = r"[A-Z]{3,8}: [a-z ]{10,20}\.";
+    let matches = regex::Regex::new(&format!("^ROMEO:(?:{pattern})$")).unwrap();
+    for more in [&[][..], &["--do-sample=false"], &["--num-beams", "3"], &["--n", "2"]] {
+        let ran = regard(&[&["generate", "ROMEO:", "--regex", pattern], more].concat());
+        assert!(ran.code == 0 && !ran.out.is_empty(), "{}", ran.err);
+        assert!(ran.out.lines().all(|line| matches.is_match(line)), "{}", ran.out);
+    }
+    let said = json(&["generate", "ROMEO:", "--regex", pattern, "--json"]);
+    assert_eq!(said["finish_reason"], "stop");
+    assert!(matches.is_match(said["generated_text"].as_str().unwrap()));
+    // The vocabulary has no brackets and no digit but 3.
+    let schema = folder("generate-schema").join("schema.json");
+    fs::write(&schema, r#"{"type": "integer", "minimum": 30, "maximum": 400}"#).unwrap();
+    let schema = schema.to_str().unwrap();
+    let said = json(&["generate", "ROMEO:", "--json-schema", schema, "--json"]);
+    assert!(
+        ["ROMEO:33", "ROMEO:333"].contains(&said["generated_text"].as_str().unwrap()),
+        "{said}"
+    );
+    let inline = r#"{"enum": [true, null]}"#;
+    fails(
+        &["generate", "x", "--json-schema", inline, "--regex", "a"],
+        &["--regex", "--json-schema"],
+    );
+    fails(&["generate", "x", "--regex", "a(b"], &["regex: unclosed group", "character 2"]);
+    fails(&["generate", "x", "--regex", "[0-2]+"], &["regex: no text that matches"]);
+    fails(&["generate", "x", "--json-schema", r#"{"not": {}}"#], &["\"not\" is not supported"]);
+    fails(&["generate", "x", "--json-schema", "{"], &["--json-schema: not JSON"]);
+    fails(&["generate", "x", "--json-schema", "missing.json"], &["missing.json"]);
+    let ran = regard(&["generate", "ROMEO:", "--json-schema", inline]);
+    assert!(["ROMEO:true\n", "ROMEO:null\n"].contains(&&ran.out[..]), "{} {}", ran.out, ran.err);
+}

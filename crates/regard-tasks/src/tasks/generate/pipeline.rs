@@ -2,11 +2,13 @@
 
 use super::{Generated, Generation, Generator, PromptOptions, TokenName};
 use crate::batching::{self, Cancel, Guesses};
+use crate::constraint::{CompiledConstraint, Constraint};
 use crate::decode::{FinishReason, Options, SearchParameters};
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Most likely tokens that may be asked for.
@@ -25,6 +27,12 @@ pub struct Parameters {
     pub stop_tokens: Vec<TokenName>,
     /// Numbers added to the logits of tokens, by id or text; -100 forbids a token in effect.
     pub logit_bias: BTreeMap<String, f32>,
+    /// Regular expression that the whole continuation matches, unless a stop string or the maximum
+    /// length ends it early.
+    pub regex: Option<String>,
+    /// JSON schema that the whole continuation matches, in the same way. A keyword that is not
+    /// supported is an error.
+    pub json_schema: Option<Value>,
     /// Whether the BOS token comes before the prompt, where the tokenizer adds one.
     pub add_special_tokens: bool,
     /// Whether a prompt longer than the model's context loses its first tokens, instead of being an
@@ -47,6 +55,8 @@ impl Default for Parameters {
             include_stop_str_in_output: false,
             stop_tokens: vec![],
             logit_bias: BTreeMap::new(),
+            regex: None,
+            json_schema: None,
             add_special_tokens: true,
             truncate: false,
             logprobs: None,
@@ -65,8 +75,9 @@ pub struct Response {
     pub token_ids: Vec<u32>,
     /// Sum of the continuation's log-probabilities, after penalties.
     pub score: f32,
-    /// Why the text ended: `eos` at the model's end token, `stop` at a stop string or stop token,
-    /// `length` at the maximum length.
+    /// Why the text ended: `eos` at the model's end token, `stop` at a stop string or stop token, or
+    /// because a text that matches cannot go on, `length` at the maximum length, `no_token` because
+    /// no token was possible.
     pub finish_reason: FinishReason,
     /// Number of tokens of the prompt.
     pub prompt_tokens: usize,
@@ -154,6 +165,22 @@ impl Parameters {
         Ok(options)
     }
 
+    /// Compiles what the texts must match, if anything is given.
+    ///
+    /// # Errors
+    /// If both a regular expression and a schema are given, or as [`Generator::compile`].
+    pub fn constraint(&self, model: &Generator) -> Result<Option<CompiledConstraint>> {
+        let constraint = match (&self.regex, &self.json_schema) {
+            (None, None) => return Ok(None),
+            (Some(regex), None) => Constraint::Regex(regex.clone()),
+            (None, Some(schema)) => Constraint::JsonSchema(schema.clone()),
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid("regex and json_schema: got both, need one of them"));
+            }
+        };
+        model.compile(&constraint).map(Some)
+    }
+
     /// Returns the stop strings: these, or those of the model.
     pub fn stops<'a>(&'a self, model: &'a Generator) -> &'a [String] {
         self.stop.as_deref().unwrap_or(&model.generation_config().stop)
@@ -161,7 +188,8 @@ impl Parameters {
 }
 
 impl Generator {
-    /// Runs a batch of one, until it is cancelled.
+    /// Runs a batch of one, until it is cancelled, with the constraint of the parameters
+    /// ([`Parameters::constraint`]), which is compiled once for many texts.
     ///
     /// # Errors
     /// As [`Pipeline::run_one`], or if it is cancelled.
@@ -169,11 +197,12 @@ impl Generator {
         &self,
         text: &str,
         parameters: &Parameters,
+        constraint: Option<&CompiledConstraint>,
         cancel: &Cancel,
     ) -> Result<Response> {
         let options = parameters.options(self)?;
         let (number, cancel) = (parameters.first, Some(cancel));
-        let how = Generation { number, cancel, ..Generation::new(&options) };
+        let how = Generation { number, cancel, constraint, ..Generation::new(&options) };
         self.respond(text, parameters, &how)
     }
 
@@ -242,13 +271,12 @@ impl Pipeline for Generator {
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let options = parameters.options(self)?;
+        let constraint = parameters.constraint(self)?;
         let one = |at: usize| {
             let number = parameters.first.wrapping_add(at as u64);
-            self.respond(
-                &inputs[at],
-                parameters,
-                &Generation { number, ..Generation::new(&options) },
-            )
+            let constraint = constraint.as_ref();
+            let how = Generation { number, constraint, ..Generation::new(&options) };
+            self.respond(&inputs[at], parameters, &how)
         };
         // Results do not depend on what is generated together.
         Ok(batching::for_each(inputs.len(), TOGETHER, one))

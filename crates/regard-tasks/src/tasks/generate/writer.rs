@@ -2,6 +2,7 @@
 
 use super::engines::Engines;
 use crate::batching::{BatchEngine, BatchUse};
+use crate::constraint::{CompiledConstraint, Constraint, ConstraintVocabulary};
 use crate::decode::{GenerationConfig, Ids, Options};
 use crate::reader::fits;
 use crate::text::Tokenizer;
@@ -10,6 +11,7 @@ use burn::tensor::Device;
 use regard_models::text::{self, Head, TextModel};
 use regard_models::{Error, ModelFiles, Result};
 use serde_json::Value;
+use std::sync::OnceLock;
 
 /// Prompt of an empty request if the model has no BOS token.
 const NOTHING: &str = "\n";
@@ -23,6 +25,8 @@ pub struct Generator {
     bos: Option<u32>,
     /// Processes the sequences of all threads together; `None` for a model that cannot be planned.
     engines: Option<Engines>,
+    /// The tokens, prepared for constraints when the first one is given.
+    constraints: OnceLock<ConstraintVocabulary>,
 }
 
 /// The tokens of a prompt, at least one and no more than the model's context.
@@ -98,7 +102,8 @@ impl Generator {
         let pad = tokenizer.special().pad.or(eos.first().copied());
         let ids = Ids { bos: bos.unwrap_or(0), eos, pad };
         let engines = Engines::new(&*model);
-        Ok(Generator { model, tokenizer, defaults, ids, bos, engines })
+        let constraints = OnceLock::new();
+        Ok(Generator { model, tokenizer, defaults, ids, bos, engines, constraints })
     }
 
     /// Opens a model: from a folder, which may be a training run's, or a built-in one.
@@ -128,6 +133,21 @@ impl Generator {
     /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// Compiles what texts must match.
+    ///
+    /// # Errors
+    /// If it is invalid, too large, not supported, or no text matches.
+    pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint> {
+        let vocabulary = match self.constraints.get() {
+            Some(vocabulary) => vocabulary,
+            None => {
+                let vocabulary = ConstraintVocabulary::new(&self.tokenizer)?;
+                self.constraints.get_or_init(|| vocabulary)
+            }
+        };
+        constraint.compile(vocabulary)
     }
 
     /// Returns the number of parameters.

@@ -3,12 +3,14 @@
 use super::rows::Rows;
 use super::{Generator, Prompt};
 use crate::batching::{Cancel, Guesses};
+use crate::constraint::{Allowed, CompiledConstraint, ConstraintState};
 use crate::decode::{
     DecodeInput, FinishReason, Hypothesis, Ids, Options, StepAttention, Stepper, StopPiece,
     StopSearch, decode,
 };
 use crate::text::DecodeStream;
 use regard_models::{Error, Result};
+use std::sync::Arc;
 
 /// How a prompt is continued.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +27,22 @@ pub struct Generation<'a> {
     pub likely: usize,
     /// Ends the generation with an error from another thread, or while the prompt is read.
     pub cancel: Option<&'a Cancel>,
+    /// What the text must match. A stop string or the maximum length can still end it early.
+    pub constraint: Option<&'a CompiledConstraint>,
 }
 
 impl<'a> Generation<'a> {
     /// Continues the first prompt with these options, without stop strings.
     pub fn new(options: &'a Options) -> Generation<'a> {
-        Generation { options, number: 0, stop: &[], include_stop: false, likely: 0, cancel: None }
+        Generation {
+            options,
+            number: 0,
+            stop: &[],
+            include_stop: false,
+            likely: 0,
+            cancel: None,
+            constraint: None,
+        }
     }
 }
 
@@ -96,7 +108,11 @@ impl Generator {
         let mut writing = Writing {
             writer: self,
             how,
-            rows: vec![WritingRow { ids: read.to_vec(), text: text.clone() }],
+            rows: vec![WritingRow {
+                ids: read.to_vec(),
+                constraint: how.constraint.map(|constraint| constraint.start(text.stream.begins())),
+                text: text.clone(),
+            }],
             decoding: self.rows(prompt, how)?,
             read: false,
             held: 0,
@@ -208,6 +224,16 @@ struct WritingRow<'a> {
     /// Tokens so far, prompt included.
     ids: Vec<u32>,
     text: GeneratedText<'a>,
+    constraint: Option<ConstraintState>,
+}
+
+impl WritingRow<'_> {
+    /// Whether no text that matches is longer than this one with a token.
+    fn completes(&self, token: u32) -> Result<bool> {
+        let Some(mut constraint) = self.constraint.clone() else { return Ok(false) };
+        constraint.push(token)?;
+        Ok(constraint.is_complete())
+    }
 }
 
 /// State of a decoding run, as seen by the search.
@@ -250,12 +276,34 @@ impl Writing<'_> {
         self.single || self.how.stop.iter().any(|stop| !stop.is_empty())
     }
 
+    /// Whether the text of a row ends with a token.
+    fn ending(&mut self, row: usize, token: u32) -> Result<Option<FinishReason>> {
+        let complete = self.rows[row].completes(token)?;
+        let mut piece = StopPiece::default();
+        if self.follows_text() {
+            piece = self.rows[row].text.clone().push(token)?;
+            if self.single {
+                self.cancelled = !(self.watch)(Written { token: Some(token), text: &piece.text });
+            }
+        }
+        Ok(match piece.stopped || complete {
+            true => Some(FinishReason::Stop),
+            false => self.cancelled.then_some(FinishReason::Cancelled),
+        })
+    }
+
     fn feed(&mut self, tokens: &[u32]) -> Result<()> {
         let follows = self.follows_text();
         for (row, token) in self.rows.iter_mut().zip(tokens) {
             row.ids.push(*token);
-            if follows && row.ids.len() > self.from {
+            if row.ids.len() <= self.from {
+                continue;
+            }
+            if follows {
                 row.text.push(*token)?;
+            }
+            if let Some(constraint) = &mut row.constraint {
+                constraint.push(*token)?;
             }
         }
         Ok(())
@@ -296,24 +344,19 @@ impl Stepper for Writing<'_> {
         if self.cancelled {
             return Some(FinishReason::Cancelled);
         }
-        if !self.follows_text() {
-            return None;
-        }
-        let mut text = self.rows[row].text.clone();
-        let StopPiece { text, stopped } = match text.push(token) {
-            Ok(piece) => piece,
-            Err(problem) => {
-                self.problem = Some(problem);
-                return Some(FinishReason::Cancelled);
-            }
-        };
-        if self.single {
-            self.cancelled = !(self.watch)(Written { token: Some(token), text: &text });
-        }
-        if stopped {
-            return Some(FinishReason::Stop);
-        }
-        self.cancelled.then_some(FinishReason::Cancelled)
+        self.ending(row, token).unwrap_or_else(|problem| {
+            self.problem = Some(problem);
+            Some(FinishReason::Cancelled)
+        })
+    }
+
+    fn allowed(&mut self, row: usize) -> Option<Arc<Allowed>> {
+        let allowed = self.rows[row].constraint.as_mut()?.allowed();
+        Some(allowed.unwrap_or_else(|problem| {
+            // Nothing is allowed: the search ends.
+            self.problem = Some(problem);
+            Arc::default()
+        }))
     }
 
     fn recorded(&self) -> usize {
