@@ -227,7 +227,7 @@ fn a_generation_is_cancelled_while_it_reads_and_while_it_writes() {
         };
         let error = writer.generate(&prompt, &how, &mut watch).unwrap_err().to_string();
         assert!(error.contains("cancelled"), "{error}");
-        let error = writer.run_until("ab", &Parameters::default(), &cancel).unwrap_err();
+        let error = writer.run_until("ab", &Parameters::default(), None, &cancel).unwrap_err();
         assert!(error.to_string().contains("cancelled"), "{error}");
         let error = writer.score_until("abc", LongText::Refuse, &cancel).unwrap_err();
         assert!(error.to_string().contains("cancelled"), "{error}");

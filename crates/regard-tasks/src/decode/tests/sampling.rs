@@ -97,7 +97,7 @@ fn the_smallest_temperatures_take_the_best_token() {
     for (temperature, sign) in [(1e-30, 1.0), (1e-39, 1.0), (1e-45, -1.0)] {
         let options = Options { do_sample: true, temperature, ..greedy.clone() };
         // All logits are above 0, or below.
-        let far = |at: usize, text: &[u32]| {
+        let far = move |at: usize, text: &[u32]| {
             logits(at, text).iter().map(|x| x + 50.0 * sign).collect::<Vec<f32>>()
         };
         let got = run(V, &sentences(20), &options, &far);
