@@ -32,7 +32,7 @@ Examples:
   regard generate 'ROMEO:' --num-beams 4 --no-repeat-ngram-size 3
   regard generate 'ROMEO:' --stop JULIET --logit-bias 'z=-100' --json --logprobs 2
   regard generate '' --regex '[A-Z]{3,8}: [a-z ]{10,20}\\.'  # the text matches the pattern
-  regard generate 'A person: ' --model HuggingFaceTB/SmolLM2-360M --json-schema person.json  # your file
+  regard generate 'A person: ' --model Qwen/Qwen3-0.6B --json-schema person.json  # your file
   regard generate 'Once upon a time' --model gpt2  # downloads GPT-2 from the Hub
   regard generate --stop $'\\n\\n' --json < prompts.txt  # your file
   regard generate --lookup 8 --kv-cache int8 < prompts.txt  # your file
@@ -53,17 +53,17 @@ the text is the same, sampled or not. It comes sooner if most guesses are right,
 not; stderr says how many were. --lookup helps where a text repeats itself: quotes, code, lists.
 
 With --regex or --json-schema the whole continuation matches, unless a stop text or the maximum
-length ends it early: finish_reason is then not eos or stop by itself. Only tokens after which a text
-that matches can follow are allowed; the end token, and --stop-token, where the text matches. A text
-that matches and cannot go on ends by itself (stop), whatever --min-new-tokens says. The pattern is
-one of Rust's crate regex, without word boundaries. Of a schema, properties come in its order, and a
-space may follow a comma or a colon; a keyword that is not supported is an error.
+length ends it early. Only tokens after which a text that matches can follow are allowed; the end
+token, and --stop-token, where the text matches. A text that matches and cannot go on ends by itself
+(stop), whatever --min-new-tokens says. The pattern is one of Rust's crate regex, without word
+boundaries. Of a schema, properties come in its order, and a space may follow a comma or a colon; a
+keyword that is not supported is an error.
 
 --json prints one object per prompt: generated_text (including the prompt), token_ids (without the
 prompt's), score, finish_reason (eos: the model's end token; stop: a stop string or token, or the
-end of what matches; length: the maximum length; no_token: no token was possible), prompt_tokens, completion_tokens (with the end token); with --logprobs also
-logprobs, with --num-return-sequences also alternatives, with --lookup or --draft also guesses
-(guessed, accepted).
+end of what matches; length: the maximum length; no_token: no token was possible), prompt_tokens,
+completion_tokens (with the end token); with --logprobs also logprobs, with --num-return-sequences
+also alternatives, with --lookup or --draft also guesses (guessed, accepted).
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
 --json) is printed, and the exit code is 1.";
