@@ -1,7 +1,7 @@
 //! Text generation as a pipeline.
 
-use super::{Generated, Generation, Generator, PromptOptions, TokenName};
-use crate::batching::{self, Guesses};
+use super::{Generated, Generation, Generator, Prompt, PromptOptions, TokenName, Watch};
+use crate::batching::{self, Cancel, Guesses};
 use crate::decode::{FinishReason, Options, SearchParameters};
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
@@ -155,6 +155,41 @@ impl Parameters {
 }
 
 impl Generator {
+    /// Continues a prompt with options, which the parameters gave. The texts of the response begin
+    /// with `before`, `number` is the index of the input; `cancel` ends it while it waits or reads the
+    /// prompt.
+    ///
+    /// # Errors
+    /// As [`Generator::generate`].
+    pub fn respond(
+        &self,
+        before: &str,
+        prompt: &Prompt,
+        (options, parameters): (&Options, &Parameters),
+        number: u64,
+        cancel: &Cancel,
+        watch: &mut Watch,
+    ) -> Result<Response> {
+        let how = Generation {
+            number,
+            cancel: Some(cancel),
+            stop: parameters.stops(self),
+            include_stop: parameters.include_stop_str_in_output,
+            likely: parameters.logprobs.unwrap_or(0),
+            ..Generation::new(options)
+        };
+        let written = self.generate(prompt, &how, watch)?;
+        let counted = |generated| Response {
+            prompt_tokens: prompt.ids().len(),
+            truncated_tokens: prompt.truncated(),
+            ..self.response(before, generated, parameters)
+        };
+        let mut all = written.into_iter().map(counted);
+        let best = all.next().unwrap_or_default();
+        let other = |other: Response| Response { guesses: None, ..other };
+        Ok(Response { alternatives: all.map(other).collect(), ..best })
+    }
+
     /// Makes the response of one result.
     fn response(&self, prompt: &str, generated: Generated, parameters: &Parameters) -> Response {
         let name = |id: u32| self.tokenizer().token(id).unwrap_or_default();
@@ -199,27 +234,11 @@ impl Pipeline for Generator {
     }
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
-        let options = parameters.options(self)?;
+        let (options, cancel) = (parameters.options(self)?, Cancel::new());
         let one = |at: usize| {
-            let text = &inputs[at];
+            let (text, number) = (&inputs[at], parameters.first.wrapping_add(at as u64));
             let prompt = self.prompt(text, parameters.prompts())?;
-            let how = Generation {
-                number: parameters.first.wrapping_add(at as u64),
-                stop: parameters.stops(self),
-                include_stop: parameters.include_stop_str_in_output,
-                likely: parameters.logprobs.unwrap_or(0),
-                ..Generation::new(&options)
-            };
-            let written = self.generate(&prompt, &how, &mut |_| true)?;
-            let counted = |generated| Response {
-                prompt_tokens: prompt.ids().len(),
-                truncated_tokens: prompt.truncated(),
-                ..self.response(text, generated, parameters)
-            };
-            let mut all = written.into_iter().map(counted);
-            let best = all.next().unwrap_or_default();
-            let other = |other: Response| Response { guesses: None, ..other };
-            Ok(Response { alternatives: all.map(other).collect(), ..best })
+            self.respond(text, &prompt, (&options, parameters), number, &cancel, &mut |_| true)
         };
         // Results do not depend on what is generated together.
         Ok(batching::for_each(inputs.len(), TOGETHER, one))

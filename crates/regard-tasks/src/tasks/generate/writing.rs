@@ -2,7 +2,7 @@
 
 use super::rows::Rows;
 use super::{Generator, Prompt};
-use crate::batching::Guesses;
+use crate::batching::{Cancel, Guesses};
 use crate::decode::{
     DecodeInput, FinishReason, Hypothesis, Ids, Options, StepAttention, Stepper, StopPiece,
     StopSearch, decode,
@@ -23,12 +23,14 @@ pub struct Generation<'a> {
     pub include_stop: bool,
     /// Number of most likely tokens to return for each token.
     pub likely: usize,
+    /// Ends the generation with an error, also while the prompt is read.
+    pub cancel: Option<&'a Cancel>,
 }
 
 impl<'a> Generation<'a> {
     /// Continues the first prompt with these options, without stop strings.
     pub fn new(options: &'a Options) -> Generation<'a> {
-        Generation { options, number: 0, stop: &[], include_stop: false, likely: 0 }
+        Generation { options, number: 0, stop: &[], include_stop: false, likely: 0, cancel: None }
     }
 }
 
@@ -94,7 +96,7 @@ impl Generator {
             writer: self,
             how,
             rows: vec![WritingRow { ids: read.to_vec(), text: text.clone() }],
-            decoding: self.rows(prompt, options)?,
+            decoding: self.rows(prompt, how)?,
             read: false,
             held: 0,
             longest: self.context(),
@@ -127,12 +129,18 @@ impl Generator {
     }
 
     /// Begins the rows of a search, which have not read anything yet.
-    fn rows(&self, prompt: &[u32], options: &Options) -> Result<Rows<'_>> {
+    fn rows(&self, prompt: &[u32], how: &Generation) -> Result<Rows<'_>> {
+        let options = how.options;
         let Some(engines) = self.engines() else { return Ok(Rows::Alone(&*self.model, None)) };
         let rows = options.num_beams.max(options.num_return_sequences);
         let new = options.max_new_tokens.unwrap_or(options.max_length);
         let length = prompt.len().saturating_add(new).min(self.context());
-        Ok(Rows::Batched(engines.session(rows, length, &|| false)?))
+        let cancelled = || how.cancel.is_some_and(Cancel::is_cancelled);
+        let mut session = engines.session(rows, length, &cancelled)?;
+        if let Some(cancel) = how.cancel {
+            session.set_cancel(cancel);
+        }
+        Ok(Rows::Batched(session))
     }
 }
 
