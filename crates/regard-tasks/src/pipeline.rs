@@ -101,9 +101,9 @@ pub struct TaskRow {
     pub recipe: &'static str,
     /// Id of a Hugging Face Hub model for the task; empty if none is known to load.
     pub hub: &'static str,
-    /// Whether its models should be trained for embeddings. Other models of texts can be given, but
-    /// none of them is a default, and no recipe trains one for embeddings.
-    pub is_for_embeddings: bool,
+    /// Whether its models should be trained for it in a way that no recipe has: for embeddings, or for
+    /// conversations. Other models of texts can be given, but none of them is a default.
+    pub is_trained_elsewhere: bool,
     /// Returns the JSON schema of a request.
     pub request: fn() -> Schema,
     /// Returns the JSON schema of a response.
@@ -141,16 +141,16 @@ impl TaskRow {
             models,
             recipe,
             hub,
-            is_for_embeddings: false,
+            is_trained_elsewhere: false,
             request,
             response,
             open,
         }
     }
 
-    /// Sets that its models should be trained for embeddings.
-    pub const fn for_embeddings(self) -> TaskRow {
-        TaskRow { is_for_embeddings: true, ..self }
+    /// Sets that no recipe trains its models.
+    pub const fn trained_elsewhere(self) -> TaskRow {
+        TaskRow { is_trained_elsewhere: true, ..self }
     }
 }
 

@@ -211,7 +211,7 @@ fn row(task: &str) -> &'static TaskRow {
 /// The built-in model that a task uses without `--model`.
 fn default_model(row: &TaskRow) -> Option<&'static BuiltInModel> {
     let first = SHIPPED.iter().find(|model| model.task == row.models);
-    first.filter(|_| !row.is_for_embeddings)
+    first.filter(|_| !row.is_trained_elsewhere)
 }
 
 /// Name of the built-in model that a task uses without `--model`.
@@ -261,8 +261,8 @@ fn lacks(row: &TaskRow) -> String {
     let own = import::preset::command(row.models, None);
     let recipe = row.recipe;
     match (row.hub, own) {
-        // No recipe trains a model for embeddings.
-        (id, _) if !id.is_empty() && row.is_for_embeddings => format!("{need}. {download}"),
+        // No recipe trains one.
+        (id, _) if !id.is_empty() && row.is_trained_elsewhere => format!("{need}. {download}"),
         ("", Some(own)) => format!(
             "{need}. Type: {own} --out runs/mine, and then: {command} --model runs/mine; or train \
              by a recipe: `regard train {recipe}`"

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod answer_story;
+pub mod chat;
 pub mod classify;
 pub mod classify_graph;
 pub mod classify_image;
@@ -36,6 +37,14 @@ pub static TASKS: &[TaskRow] = &[
         recipe: "shakespeare-gpt",
         hub: "openai-community/gpt2",
     }),
+    TaskRow::of::<chat::Chat>(About {
+        verb: "regard chat",
+        does: "answers in a conversation",
+        models: "generate",
+        recipe: "shakespeare-gpt",
+        hub: "HuggingFaceTB/SmolLM2-135M-Instruct",
+    })
+    .trained_elsewhere(),
     TaskRow::of::<score::Scorer>(About {
         verb: "regard score",
         does: "generates text",
@@ -57,7 +66,7 @@ pub static TASKS: &[TaskRow] = &[
         recipe: "wikitext2-bert",
         hub: "sentence-transformers/all-MiniLM-L6-v2",
     })
-    .for_embeddings(),
+    .trained_elsewhere(),
     TaskRow::of::<rerank::Reranker>(About {
         verb: "regard rerank",
         does: "ranks texts by relevance to a query",
@@ -72,7 +81,7 @@ pub static TASKS: &[TaskRow] = &[
         recipe: "wikitext2-bert",
         hub: "sentence-transformers/all-MiniLM-L6-v2",
     })
-    .for_embeddings(),
+    .trained_elsewhere(),
     TaskRow::of::<classify::Classifier>(About {
         verb: "regard classify",
         does: "classifies texts",

@@ -6,6 +6,7 @@ use regard_models::checkpoint::read_file;
 use regard_models::{Error, ModelFiles, Result};
 use serde_json::{Map, Value, json};
 
+use super::chat_template::CHAT_TEMPLATE_FILE;
 use super::family::TokenizerFamily;
 use super::tokenizer::of_file;
 use super::{Tokenizer, byte_level, one_file, spiece, wordpiece};
@@ -28,8 +29,8 @@ pub struct Known {
 }
 
 /// Optional configuration files beside a vocabulary.
-pub const CONFIGURATION_FILES: [&str; 3] =
-    ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"];
+pub const CONFIGURATION_FILES: [&str; 4] =
+    ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", CHAT_TEMPLATE_FILE];
 
 /// Returns the sets of files that a tokenizer can be made of, best first: the first set of which a
 /// folder has all files is read.
@@ -108,7 +109,7 @@ fn object_of(model: &ModelFiles, name: &str) -> Result<Option<Map<String, Value>
 impl Known {
     fn of(model: &ModelFiles) -> Result<Known> {
         let object = |name: &str| Ok(object_of(model, name)?.unwrap_or_default());
-        let [configuration, special, added_tokens] = CONFIGURATION_FILES;
+        let [configuration, special, added_tokens, _] = CONFIGURATION_FILES;
         let mut config = object(configuration)?;
         for (key, value) in object(special)? {
             config.entry(key).or_insert(value);

@@ -4,6 +4,7 @@ mod alphabet;
 mod bpe;
 mod byte_level;
 mod charsmap;
+pub mod chat_template;
 mod check;
 mod encoding;
 mod english;
@@ -29,6 +30,7 @@ mod wordpiece;
 mod words;
 
 pub use alphabet::Alphabet;
+pub use chat_template::{ChatTemplate, Message, RenderOptions};
 pub use encoding::Encoding;
 pub use folder::{CONFIGURATION_FILES, vocabulary_files};
 pub use simplify::simplify;

@@ -198,7 +198,7 @@ impl Tokenizer {
     }
 
     /// Whether an id exists and is not a special token.
-    pub(super) fn is_text(&self, id: u32) -> bool {
+    pub(crate) fn is_text(&self, id: u32) -> bool {
         let special = |token: &String| self.inner.get_added_vocabulary().is_special_token(token);
         self.inner.id_to_token(id).is_some_and(|token| !special(&token))
     }
@@ -249,6 +249,11 @@ impl Tokenizer {
     /// Returns the name of a special token in the configuration, where it is a string or an object.
     pub(super) fn configured_token(&self, key: &str) -> Option<&str> {
         folder::token_name(&self.config, key)
+    }
+
+    /// Returns `tokenizer_config.json`.
+    pub(super) fn config(&self) -> &Map<String, Value> {
+        &self.config
     }
 
     /// Returns a value of `tokenizer_config.json`.

@@ -8,7 +8,7 @@ use regard_tasks::decode::Options;
 use regard_tasks::embed::sentence;
 use regard_tasks::inspect::inspect;
 use regard_tasks::recipe;
-use regard_tasks::text::{Tokenizer, marian};
+use regard_tasks::text::{ChatTemplate, Message, RenderOptions, Tokenizer, marian};
 use serde_json::Value;
 use std::path::Path;
 
@@ -120,5 +120,21 @@ fn fuzz_recipe() {
         let sets: Vec<String> = String::from_utf8_lossy(sets).lines().map(String::from).collect();
         let table = recipe::parse(text, &sets, &base);
         table.and_then(recipe::task).is_ok_and(|task| !task.to_toml().is_empty())
+    });
+}
+
+/// The text of a template, and what it makes of a conversation.
+#[test]
+fn fuzz_chat_template() {
+    let vocabulary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/vocabulary/vocab.txt");
+    let scratch = Scratch::default();
+    scratch.write("vocab.txt", &std::fs::read(vocabulary).unwrap());
+    let tokenizer = Tokenizer::load(scratch.folder()).unwrap();
+    let messages = [("user", "Hi"), ("assistant", "<think>\na\n</think> é"), ("user", "go on")];
+    let messages = messages.map(|(role, content)| Message::new(role, content));
+    fuzz!("chat-template", |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let template = ChatTemplate::new(&text, "template", &tokenizer);
+        template.is_ok_and(|made| made.render(&messages, RenderOptions::default()).is_ok())
     });
 }

@@ -2,6 +2,7 @@
 
 mod audio;
 mod begins;
+mod chat;
 mod colours;
 mod constrained;
 mod earlier;

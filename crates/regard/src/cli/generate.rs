@@ -146,12 +146,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     flags.caches.apply(&mut writer)?;
     flags.guesses.apply(&mut writer, &flags.hub)?;
     let writer = writer;
-    for (key, value) in &writer.generation_config().unsupported {
-        inputs::note_once(&format!(
-            "generation_config.json: {key} ({}) is not supported; without it the text may differ",
-            say::short(&value.to_string(), 40)
-        ));
-    }
+    note_unsupported(&writer);
     let mut search = flags.search.parameters(writer.defaults(), global.seed)?;
     search.max_new_tokens = flags.max_new_tokens;
     search.min_new_tokens = flags.min_new_tokens;
@@ -215,6 +210,16 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     flags.guesses.report(&writer);
     flags.caches.report(&writer);
     Ok(outcome)
+}
+
+/// Notes the settings of a model that are not supported.
+pub fn note_unsupported(writer: &Generator) {
+    for (key, value) in &writer.generation_config().unsupported {
+        inputs::note_once(&format!(
+            "generation_config.json: {key} ({}) is not supported; without it the text may differ",
+            say::short(&value.to_string(), 40)
+        ));
+    }
 }
 
 /// Notes that a text lost its first tokens.

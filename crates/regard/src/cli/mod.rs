@@ -4,6 +4,7 @@ mod answer;
 mod attend;
 mod bench;
 mod binary;
+mod chat;
 mod classify;
 mod columns;
 mod compare;
@@ -146,6 +147,7 @@ macro_rules! verbs {
 verbs! {
     Translate translate
     Generate generate
+    Chat chat
     Score score
     Classify classify
     Tag tag

@@ -324,6 +324,7 @@ pub fn use_of(task: &str, folder: &Path) -> Option<String> {
         "point" => (" '0.1 0.2  0.9 0.1  0.5 0.7'", ""),
         "fill" => (" 'A [MASK] text.'", ""),
         "generate" => (" 'A beginning'", ""),
+        "chat" => ("", ""),
         _ => (" 'A text.'", ""),
     };
     Some(format!("{verb}{before}{after} --model {model}"))

@@ -5,6 +5,7 @@ mod arrays;
 mod attend;
 mod bombs;
 mod by_name;
+mod chat;
 mod checkpoints;
 mod compare_images;
 mod compare_runs;

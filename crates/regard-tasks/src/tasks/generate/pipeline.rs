@@ -1,6 +1,6 @@
 //! Text generation as a pipeline.
 
-use super::{Generated, Generation, Generator, PromptOptions, TokenName};
+use super::{Generated, Generation, Generator, Prompt, PromptOptions, TokenName, Watch};
 use crate::batching::{self, Cancel, Guesses};
 use crate::constraint::{CompiledConstraint, Constraint};
 use crate::decode::{FinishReason, Options, SearchParameters};
@@ -201,24 +201,36 @@ impl Generator {
         cancel: &Cancel,
     ) -> Result<Response> {
         let options = parameters.options(self)?;
+        let prompt = self.prompt(text, parameters.prompts())?;
         let (number, cancel) = (parameters.first, Some(cancel));
         let how = Generation { number, cancel, constraint, ..Generation::new(&options) };
-        self.respond(text, parameters, &how)
+        self.respond(text, &prompt, parameters, &how, &mut |_| true)
     }
 
-    fn respond(&self, text: &str, parameters: &Parameters, how: &Generation) -> Result<Response> {
-        let prompt = self.prompt(text, parameters.prompts())?;
+    /// Continues a prompt, with the stop strings and counts that the parameters ask for. The texts of
+    /// the response begin with `before`.
+    ///
+    /// # Errors
+    /// As [`Generator::generate`].
+    pub fn respond(
+        &self,
+        before: &str,
+        prompt: &Prompt,
+        parameters: &Parameters,
+        how: &Generation,
+        watch: &mut Watch,
+    ) -> Result<Response> {
         let how = Generation {
             stop: parameters.stops(self),
             include_stop: parameters.include_stop_str_in_output,
             likely: parameters.logprobs.unwrap_or(0),
             ..*how
         };
-        let written = self.generate(&prompt, &how, &mut |_| true)?;
+        let written = self.generate(prompt, &how, watch)?;
         let counted = |generated| Response {
             prompt_tokens: prompt.ids().len(),
             truncated_tokens: prompt.truncated(),
-            ..self.response(text, generated, parameters)
+            ..self.response(before, generated, parameters)
         };
         let mut all = written.into_iter().map(counted);
         let best = all.next().unwrap_or_default();
@@ -273,10 +285,11 @@ impl Pipeline for Generator {
         let options = parameters.options(self)?;
         let constraint = parameters.constraint(self)?;
         let one = |at: usize| {
-            let number = parameters.first.wrapping_add(at as u64);
+            let (text, number) = (&inputs[at], parameters.first.wrapping_add(at as u64));
+            let prompt = self.prompt(text, parameters.prompts())?;
             let constraint = constraint.as_ref();
             let how = Generation { number, constraint, ..Generation::new(&options) };
-            self.respond(&inputs[at], parameters, &how)
+            self.respond(text, &prompt, parameters, &how, &mut |_| true)
         };
         // Results do not depend on what is generated together.
         Ok(batching::for_each(inputs.len(), TOGETHER, one))

@@ -14,9 +14,7 @@ use regard_models::text::{self, Head, TextModel};
 use regard_models::{Error, ModelFiles, Result};
 use std::path::{Path, PathBuf};
 
-/// Files beside the tokenizer that a fine-tuned model keeps, if its origin has them.
-const KEPT: [&str; 1] = ["chat_template.jinja"];
-/// Largest of these files, in bytes.
+/// Largest file beside the weights that a fine-tuned model keeps, in bytes.
 const LARGEST: u64 = 1 << 24;
 
 /// A pretrained model.
@@ -79,7 +77,7 @@ impl Pretrained {
 
     /// Copies what belongs to the tokenizer.
     pub fn save_rest(&self, to: &Path) -> Result<()> {
-        for name in CONFIGURATION_FILES.iter().chain(&KEPT) {
+        for name in CONFIGURATION_FILES {
             self.copy(name, to)?;
         }
         Ok(())

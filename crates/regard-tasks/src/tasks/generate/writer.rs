@@ -166,6 +166,13 @@ impl Generator {
         self.batching().map(BatchEngine::usage)
     }
 
+    /// Lets a token end every text, as those of the model do.
+    pub(crate) fn end_at(&mut self, token: u32) {
+        if !self.ids.eos.contains(&token) && (token as usize) < self.model.vocabulary() {
+            self.ids.eos.push(token);
+        }
+    }
+
     pub(super) fn ids(&self) -> &Ids {
         &self.ids
     }
