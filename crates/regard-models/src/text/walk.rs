@@ -70,7 +70,7 @@ pub(crate) fn planned_as_walked(model: &impl Walks, prompt: &[u32], error: f32) 
         let words = crate::seq2seq::tokens(&words, &device);
         let got = plan.step(words.clone()).into_data();
         let want = walk.step(words).into_data();
-        assert_eq!(got.shape, want.shape);
+        assert_eq!(got.shape(), want.shape());
         for (got, want) in got.iter::<f32>().zip(want.iter::<f32>()) {
             assert!((got - want).abs() < error, "step {step}: {got} {want}");
         }
