@@ -229,6 +229,20 @@ def change_lines(rng, text):
 # ---- Changes of known formats --------------------------------------------------------------------
 
 
+def change_gguf(rng, data):
+    """Cuts, sizes and bytes of the header; what is at the beginning counts most."""
+    end = rng.choice([64, 1024, 1 << 16])
+    header, rest = data[:end], data[end:]
+    what = rng.randrange(4)
+    if what == 0:
+        return data[: rng.choice([rng.randrange(len(header)), rng.randrange(len(data)), len(data) - 1])]
+    if what == 1:
+        sizes = [number for number in NUMBERS if isinstance(number, int) and 0 <= number < 1 << 64]
+        place = rng.randrange(max(1, len(header) - 8))
+        return header[:place] + struct.pack("<Q", rng.choice(sizes)) + header[place + 8 :] + rest
+    return change_bytes(rng, header) + rest
+
+
 def change_safetensors(rng, data):
     size = struct.unpack("<Q", data[:8])[0]
     header, rest = data[8 : 8 + size], data[8 + size :]
@@ -504,7 +518,17 @@ def kinds(regard, home):
         Kind("pairs eval", b"They are here.\tIls sont l\xc3\xa0.\nGo.\tVa !\n", change_lines, ["eval", "--model", os.path.join(home, "en-fr"), "--data", "{}"], file="x.tsv", text=True),
         Kind("text score", "They are here.\nWho knows? 中\n".encode(), change_lines, ["eval", "--model", os.path.join(home, "shakespeare"), "--data", "{}"], file="x.txt", text=True),
     ]
-    fixtures = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures", "pictures")
+    gguf = os.path.join(home, "shakespeare.gguf")
+    made = [regard, "quantize", os.path.join(home, "shakespeare"), "--to", "gguf:F16", "--out", gguf]
+    subprocess.run(made, check=True, capture_output=True)
+    with open(gguf, "rb") as source:
+        command = ["generate", "ROMEO:", "--max-new-tokens", "2", "--model", "{}"]
+        found.append(Kind("gguf generate", source.read(), change_gguf, command, file="x.gguf"))
+    every = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
+    for name in ["llama-ForCausalLM", "qwen3-ForCausalLM", "gemma3_text-ForCausalLM", "gpt2-LMHeadModel", "bert-Model"]:
+        with open(os.path.join(every, "gguf", f"{name}.gguf"), "rb") as source:
+            found.append(Kind(f"gguf {name} inspect", source.read(), change_gguf, ["inspect", "{}"], file="x.gguf"))
+    fixtures = os.path.join(every, "pictures")
     for name in ["photo.jpg", "progressive.jpg", "palette.png"]:
         with open(os.path.join(fixtures, name), "rb") as source:
             found.append(Kind(f"{name} classify", source.read(), change_png, ["classify", "--image", "{}"], file=name))

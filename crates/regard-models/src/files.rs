@@ -3,7 +3,7 @@
 
 use crate::adapter::{self, Adapter};
 use crate::checkpoint::{self, Arrays};
-use crate::gguf::{self, Gguf};
+use crate::gguf::{self, Gguf, Kind, Pooling};
 use crate::llama2c::{self, Llama2c};
 use crate::vocabulary::Vocabulary;
 use crate::{Error, Result, text, zoo};
@@ -21,6 +21,8 @@ pub struct ModelFiles {
     storage: Option<Bits>,
     /// Adapter whose updates are added to the weights on load.
     adapter: Option<Arc<Adapter>>,
+    /// Folder of the base of the folder's own adapter, if it is not the one that it names.
+    base: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +88,7 @@ impl From<BuiltIn> for ModelFiles {
 
 impl From<Place> for ModelFiles {
     fn from(place: Place) -> ModelFiles {
-        ModelFiles { place, storage: None, adapter: None }
+        ModelFiles { place, storage: None, adapter: None, base: None }
     }
 }
 
@@ -184,6 +186,38 @@ impl ModelFiles {
         }
     }
 
+    /// Returns the pooling of an encoder in a GGUF file, if it says one.
+    ///
+    /// # Errors
+    /// If it is not supported.
+    pub fn pooling(&self) -> Result<Option<Pooling>> {
+        match self.gguf()? {
+            Some((path, file)) => file.pooling().map_err(|message| Error::file(path, message)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the element types of the tensors of a GGUF file; none of other models.
+    pub fn kinds(&self) -> Result<Vec<Kind>> {
+        let file = self.gguf()?.map(|(_, file)| file);
+        let mut kinds = vec![];
+        for (_, kind) in file.iter().flat_map(Gguf::kinds) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// The GGUF file, if the model is one.
+    fn gguf(&self) -> Result<Option<(&Path, Gguf)>> {
+        let Place::File(path) = &self.place else { return Ok(None) };
+        match Opened::open(path)? {
+            Opened::Gguf(file) => Ok(Some((path.as_path(), file))),
+            Opened::Llama2c(_) => Ok(None),
+        }
+    }
+
     /// Whether there is a file of this name. It may not be a regular file; reading it then returns
     /// an error.
     pub fn has(&self, name: &str) -> bool {
@@ -266,22 +300,14 @@ impl ModelFiles {
         Ok(arrays)
     }
 
-    /// Weights of a model that is one file. Those that are quantised otherwise than asked for are
-    /// converted back, so that they are quantised again.
+    /// Weights of a model that is one file.
     fn weights_of_file(&self, path: &Path) -> Result<Arrays> {
-        let mut arrays = match Opened::open(path)? {
-            Opened::Gguf(file) => file.weights().map_err(|message| Error::file(path, message))?,
-            Opened::Llama2c(file) => file.weights(),
-        };
-        if self.storage.is_some() {
-            let other = |array: &checkpoint::Array| {
-                array.is_quantized() && array.quantized_bits() != self.storage
-            };
-            for array in arrays.values_mut().filter(|array| other(array)) {
-                *array = array.clone().dequantized();
+        match Opened::open(path)? {
+            Opened::Gguf(file) => {
+                file.weights_in(self.storage).map_err(|message| Error::file(path, message))
             }
+            Opened::Llama2c(file) => Ok(file.weights()),
         }
-        Ok(arrays)
     }
 
     /// The folder, if it holds an adapter in place of weights: that of a run which trained one.
@@ -293,20 +319,43 @@ impl ModelFiles {
     /// The folder of the weights: the model's own, or that of the base of its adapter.
     fn weights_folder(&self) -> Result<PathBuf> {
         let Some(folder) = self.own_adapter() else { return Ok(self.place().to_path_buf()) };
-        let named = adapter::read_config(folder)?.base.unwrap_or_default();
+        let of_config = |what: &str| {
+            let message = format!(
+                "base_model_name_or_path: {what}. To use the adapter with the model that it was \
+                 trained on: --model MODEL --adapter {}",
+                folder.display()
+            );
+            Error::file(folder.join(adapter::CONFIG), message)
+        };
+        if let Some(base) = &self.base {
+            return Ok(base.clone());
+        }
+        let named = adapter::read_config(folder)?.base;
+        let named = named.ok_or_else(|| of_config("is missing, need the model that it is for"))?;
         let base = PathBuf::from(&named);
         match has_weights(&base) {
             true => Ok(base),
-            false => Err(Error::file(
-                folder.join(adapter::CONFIG),
-                format!(
-                    "base_model_name_or_path: got {named:?}, which is not a folder with weights here. \
-                     To use the adapter with the model that it was trained on: --model MODEL \
-                     --adapter {}",
-                    folder.display()
-                ),
-            )),
+            false => {
+                Err(of_config(&format!("got {named:?}, which is not a folder with weights here")))
+            }
         }
+    }
+
+    /// Name and revision of the base of a folder that holds an adapter in place of weights, if it is
+    /// no folder here.
+    ///
+    /// # Errors
+    /// If the adapter's configuration cannot be read.
+    pub fn base_elsewhere(&self) -> Result<Option<(String, Option<String>)>> {
+        let Some(folder) = self.own_adapter() else { return Ok(None) };
+        let config = adapter::read_config(folder)?;
+        let named = config.base.filter(|base| !Path::new(base).exists());
+        Ok(named.map(|named| (named, config.revision)))
+    }
+
+    /// Takes the weights of a folder for those of the base.
+    pub fn with_base(self, base: PathBuf) -> ModelFiles {
+        ModelFiles { base: Some(base), ..self }
     }
 
     /// Whether there are weights, in any supported format.

@@ -316,8 +316,10 @@ fn device_of(module: &impl Module) -> Device {
 
 /// Lists the linear layers of a model.
 pub(crate) fn linear_layers<M: Definition>(mut model: M) -> Vec<LinearLayer> {
+    let own = model.clone();
     let mut layers = vec![];
-    let mut visit = |part: LinearPart| layers.push(LinearLayer::of(&part));
+    let mut visit =
+        |part: LinearPart| layers.push(LinearLayer::of(&part, !own.is_body(&part.name)));
     model.bind(&mut Binder::linear_parts(&mut visit));
     layers
 }

@@ -15,11 +15,13 @@ use regard_kernels::quant::Bits;
 use regard_models::adapter::{self, Adapter};
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::files::is_one_file;
+use regard_models::gguf::Kind;
 use regard_models::story::StoryModel;
 use regard_models::text::{self, Head, TextModel};
 use regard_models::{ModelFiles, zoo};
 use regard_tasks::answer::Answerer;
 use regard_tasks::answer_story::StoryAnswerer;
+use regard_tasks::embed::sentence;
 use regard_tasks::import;
 use regard_tasks::pipeline::{self, Pipeline, TaskRow};
 use regard_tasks::point::Pointer;
@@ -65,12 +67,23 @@ impl ResolvedModel {
     }
 }
 
+/// Whether a name can only be an id of the Hub.
+fn is_id(name: &str) -> bool {
+    matches!(called(name), Ok(ModelRef::Id(_)))
+}
+
 /// Returns the files of a model, with the updates of an adapter if --adapter asks for them.
 ///
 /// # Errors
 /// If there is no adapter, or it cannot be read.
 pub fn adapted(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
-    let files = train::files(found.files())?;
+    let mut files = train::files(found.files())?;
+    // A run with an adapter of a model of the Hub.
+    if let Some((id, revision)) = files.base_elsewhere()?.filter(|(id, _)| is_id(id)) {
+        let of_base = Hub { revision, offline: hub.offline, ..Hub::default() };
+        let found = from_hub(&id, &of_base, of_base.fetch()).context("base_model_name_or_path")?;
+        files = files.with_base(found.folder);
+    }
     let Some(folder) = &hub.adapter else { return Ok(files) };
     // A run has its adapter where another has its model.
     let of_run = train::find(folder).ok().filter(|found| adapter::is_adapter(found));
@@ -88,6 +101,7 @@ pub fn adapted(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
 pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
     let files = adapted(found, hub)?;
     let Some(bits) = hub.bits() else { return Ok(files) };
+    let of_file: Vec<Bits> = files.kinds()?.into_iter().filter_map(Kind::bits).collect();
     let config = files.config()?;
     let has = config.get("quantization_config").map(|config| {
         let of = (config["bits"].as_u64(), config["group_size"].is_u64());
@@ -100,8 +114,10 @@ pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
         };
         Bits::ALL.into_iter().find(is)
     });
-    match has {
-        Some(has) if has != Some(bits) => {
+    let other = has.is_some_and(|has| has != Some(bits))
+        || !(of_file.is_empty() || of_file.contains(&bits));
+    match other {
+        true => {
             let place = files.place().display();
             bail!(
                 "--storage {}: {place} is quantised already; to convert it to floating point first: \
@@ -109,7 +125,7 @@ pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
                 bits.name()
             )
         }
-        _ => Ok(files.stored_in(Some(bits))),
+        false => Ok(files.stored_in(Some(bits))),
     }
 }
 
@@ -492,7 +508,11 @@ pub fn write(
 /// Reads the files of a model other than its configuration and weights.
 fn beside(files: &ModelFiles) -> Result<Vec<(String, Vec<u8>)>> {
     if files.file().is_some() {
-        return Ok(Tokenizer::of(files)?.files());
+        let mut rest = Tokenizer::of(files)?.files();
+        if let Some(settings) = sentence::read(files)? {
+            rest.extend(sentence::written(settings, &files.config()?["hidden_size"]));
+        }
+        return Ok(rest);
     }
     let there = hub::small_files().into_iter().filter(|name| files.has(name));
     let read = |name: &str| Ok((name.to_string(), files.read(name, u64::MAX)?.into_owned()));

@@ -5,9 +5,11 @@
 //! y[r, o] = s_x[r] · Σ_g s_w[o, g] · Σ_{k ∈ g} x̂[r, k]·ŵ[o, k]   a scale for each 32 inputs
 //! ```
 //!
-//! Weights of 16 bits are `bfloat16` and need no scale; activations are rounded to it too, so that
-//! each product is exact and sums are rounded in a fixed order. Weights of 8 bits have the one or the other, weights of 4 bits a scale for each 32 inputs. The
-//! two with groups hold what GGUF's Q8_0 and Q4_0 hold ([`QuantizedMatrix::from_blocks`]).
+//! Weights of 8 bits have a scale for each output (`int8`) or for each 32 inputs of an output
+//! (`int8-groups`), weights of 4 bits one for each 32 inputs (`int4`). The last two hold what GGUF's
+//! Q8_0 and Q4_0 hold ([`QuantizedMatrix::from_blocks`]). Weights of 16 bits are `bfloat16` and need
+//! no scale; activations are rounded to it too, so that each product is exact and sums are rounded in
+//! a fixed order.
 //!
 //! Activations are quantised to 8 bits at run time, with one scale `s_x` for each row. Sums of
 //! integers are exact and scales are applied in a fixed order without fused operations, so the same

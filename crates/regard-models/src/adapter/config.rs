@@ -54,6 +54,9 @@ const MOST_RANK: usize = 1 << 16;
 /// Numbers of layers, and patterns of what comes before a number in a name.
 type Layers = (Vec<usize>, Vec<Pattern>);
 
+/// What comes before a layer's number where `layers_pattern` does not say it.
+const ANY_LAYER: &str = r"[^.]*";
+
 /// Configuration of an adapter.
 #[derive(Clone, Debug)]
 pub struct AdapterConfig {
@@ -67,6 +70,8 @@ pub struct AdapterConfig {
     pub targets: Targets,
     /// `base_model_name_or_path`: the model that the adapter is for.
     pub base: Option<String>,
+    /// `revision`: commit, branch or tag of the base, if it is of the Hub.
+    pub revision: Option<String>,
     excluded: Option<Targets>,
     /// Numbers of the layers that are updated, and patterns of what comes before a number.
     layers: Option<Layers>,
@@ -87,8 +92,19 @@ impl AdapterConfig {
             return Err(format!("alpha: got {alpha}, need a number above 0"));
         }
         let (ranks, alphas) = (vec![], vec![]);
-        let (by_root, base, excluded, layers) = (false, None, None, None);
-        Ok(AdapterConfig { rank, alpha, by_root, targets, base, excluded, layers, ranks, alphas })
+        let (base, revision, excluded, layers) = (None, None, None, None);
+        Ok(AdapterConfig {
+            rank,
+            alpha,
+            by_root: false,
+            targets,
+            base,
+            revision,
+            excluded,
+            layers,
+            ranks,
+            alphas,
+        })
     }
 
     /// Reads `adapter_config.json`.
@@ -118,7 +134,8 @@ impl AdapterConfig {
             alpha: said(map, "lora_alpha").map_or(Ok(8.0), |value| number("lora_alpha", value))?,
             by_root: flag(map, "use_rslora")?,
             targets,
-            base: map.get("base_model_name_or_path").and_then(Value::as_str).map(str::to_string),
+            base: text(map, "base_model_name_or_path"),
+            revision: text(map, "revision"),
             excluded,
             layers: layers(map)?,
             ranks: patterns(map, "rank_pattern", rank)?,
@@ -158,19 +175,27 @@ impl AdapterConfig {
             let pairs = pairs.into_iter().map(|(key, value)| (key.text().to_string(), value));
             Value::Object(pairs.collect())
         };
+        let (numbers, before) = self.layers.as_ref().map_or((None, vec![]), |(numbers, before)| {
+            let said = before.iter().map(Pattern::text).filter(|text| *text != ANY_LAYER);
+            (Some(numbers), said.collect())
+        });
         json!({
             "alpha_pattern": patterns(self.alphas.iter().map(|(k, v)| (k, json!(v))).collect()),
             "base_model_name_or_path": self.base,
             "bias": "none",
+            "exclude_modules": self.excluded.as_ref().map(Targets::to_json),
             "fan_in_fan_out": by_inputs,
             "inference_mode": true,
             "init_lora_weights": true,
+            "layers_pattern": (!before.is_empty()).then_some(before),
+            "layers_to_transform": numbers,
             "lora_alpha": self.alpha,
             "lora_dropout": 0.0,
             "modules_to_save": null,
             "peft_type": "LORA",
             "r": self.rank,
             "rank_pattern": patterns(self.ranks.iter().map(|(k, v)| (k, json!(v))).collect()),
+            "revision": self.revision,
             "target_modules": self.targets.to_json(),
             "task_type": "CAUSAL_LM",
             "use_dora": false,
@@ -191,6 +216,12 @@ fn is_nothing(value: &Value) -> bool {
 
 fn said<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     map.get(key).filter(|value| !value.is_null())
+}
+
+/// A text that is not empty.
+fn text(map: &Map<String, Value>, key: &str) -> Option<String> {
+    let text = map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    text.map(str::to_string)
 }
 
 fn flag(map: &Map<String, Value>, key: &str) -> Result<bool, String> {
@@ -256,7 +287,7 @@ fn layers(map: &Map<String, Value>) -> Result<Option<Layers>, String> {
     };
     let key = "layers_pattern";
     let before = match said(map, key).filter(|value| !is_nothing(value)) {
-        None => vec![Pattern::before_number(key, r"[^.]*")?],
+        None => vec![Pattern::before_number(key, ANY_LAYER)?],
         Some(Value::String(one)) => vec![Pattern::before_number(key, one)?],
         Some(Value::Array(list)) if list.len() <= MOST_EXPRESSIONS => list
             .iter()
@@ -362,6 +393,24 @@ mod tests {
             [Q, V, UP].map(|name| again.scale_of(name)),
             [Q, V, UP].map(|n| config.scale_of(n))
         );
+    }
+
+    #[test]
+    fn what_is_left_out_is_written() {
+        for more in [
+            json!({ "exclude_modules": ["v_proj"] }),
+            json!({ "exclude_modules": r".*\.10\..*" }),
+            json!({ "layers_to_transform": [2] }),
+            json!({ "layers_to_transform": 10, "layers_pattern": "layers" }),
+            json!({ "layers_to_transform": [10], "layers_pattern": ["h", "blocks"] }),
+        ] {
+            let config = config(more.clone()).unwrap();
+            let written = config.to_json(false);
+            let again = AdapterConfig::read(&written).unwrap();
+            assert_eq!([Q, V, UP].map(|n| again.updates(n)), [Q, V, UP].map(|n| config.updates(n)));
+            assert_ne!([Q, V, UP].map(|n| again.updates(n)), [true, true, false], "{more}");
+            assert_eq!(again.to_json(false), written);
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Adds the updates of an adapter to the weights of its base.
 
-use super::{Adapter, ENDS, LinearLayer, Update};
+use super::{Adapter, CONFIG, ENDS, LinearLayer, Targets, Update};
 use crate::checkpoint::{Array, Arrays};
 use crate::{Error, Result, sizes};
 use burn::tensor::{Device, Tensor, TensorData};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 impl Adapter {
@@ -12,13 +13,14 @@ impl Adapter {
     ///
     /// # Errors
     /// If an update is for a layer that the model does not have or has in another size, or for
-    /// quantised weights. `base` is the file of the weights, for messages.
+    /// quantised weights; if a layer that the configuration names has no update. `base` is the file of the weights, for messages.
     pub(crate) fn merge(
         &self,
         layers: &[LinearLayer],
         arrays: &mut Arrays,
         base: &Path,
     ) -> Result<()> {
+        self.check_complete(layers).map_err(|message| Error::file(&self.weights, message))?;
         for (name, update) in &self.updates {
             let named = |message: String| Error::file(&self.weights, message);
             let layer = find(layers, name).map_err(named)?;
@@ -47,6 +49,25 @@ impl Adapter {
             array.change(|weight| weight.iter_mut().zip(added).for_each(|(w, x)| *w += x));
         }
         Ok(())
+    }
+
+    /// Refuses an adapter that lacks updates of layers which its configuration names.
+    fn check_complete(&self, layers: &[LinearLayer]) -> Result<(), String> {
+        let found = self.updates.keys().map(|name| find(layers, name).map(|layer| &*layer.name));
+        let found = found.collect::<Result<BTreeSet<&str>, String>>()?;
+        let all = matches!(self.config.targets, Targets::All);
+        let is_named =
+            |layer: &&LinearLayer| self.config.updates(&layer.name) && !(all && layer.of_head);
+        let missing = layers.iter().filter(is_named).map(|layer| &*layer.name);
+        let missing: Vec<&str> = missing.filter(|name| !found.contains(name)).collect();
+        match missing[..] {
+            [] => Ok(()),
+            [first, ..] => Err(format!(
+                "has no update of {} layers that {CONFIG} names (target_modules), such as {first}: \
+                 the file is not complete",
+                missing.len()
+            )),
+        }
     }
 }
 

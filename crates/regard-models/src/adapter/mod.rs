@@ -40,15 +40,18 @@ pub struct LinearLayer {
     pub outputs: usize,
     /// Whether the checkpoint has the weight as `[I, O]`, not as `[O, I]`.
     pub by_inputs: bool,
+    /// Whether it belongs to the model's head, which `all-linear` leaves out.
+    pub of_head: bool,
 }
 
 impl LinearLayer {
-    pub(crate) fn of(part: &LinearPart) -> LinearLayer {
+    pub(crate) fn of(part: &LinearPart, of_head: bool) -> LinearLayer {
         LinearLayer {
             name: part.name.clone(),
             inputs: part.weight.dims()[0],
             outputs: part.columns.len(),
             by_inputs: part.by_inputs,
+            of_head,
         }
     }
 }

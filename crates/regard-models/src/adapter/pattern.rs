@@ -136,6 +136,17 @@ impl Targets {
         !names.contains(name) && ends.any(|end| names.contains(end))
     }
 
+    /// Names of the list that are those of no layer.
+    pub(super) fn unmatched(&self, layers: &[String]) -> Vec<&str> {
+        let Targets::Named(names) = self else { return vec![] };
+        let is_of = |layer: &String, name: &str| {
+            let before = layer.strip_suffix(name);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        };
+        let names = names.iter().map(String::as_str);
+        names.filter(|name| !layers.iter().any(|layer| is_of(layer, name))).collect()
+    }
+
     pub(super) fn to_json(&self) -> Value {
         match self {
             Targets::All => json!(ALL),

@@ -9,6 +9,7 @@ use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Init;
 use regard_attention::layers::{LowRank, Weight};
+use std::collections::BTreeSet;
 
 /// Stream of the initial values, apart from those of a model's own.
 const FIRST: u64 = 0x6c6f_7261;
@@ -17,7 +18,7 @@ const FIRST: u64 = 0x6c6f_7261;
 /// Returns the number of parameters of the updates.
 ///
 /// # Errors
-/// If it names no layer of the model, with the names that there are.
+/// If a name of its list is that of no layer, with the names that there are.
 pub(crate) fn adapt<M: Definition>(
     model: &mut M,
     config: &AdapterConfig,
@@ -25,7 +26,7 @@ pub(crate) fn adapt<M: Definition>(
     device: &Device,
 ) -> Result<usize, String> {
     let own = model.clone();
-    let (mut count, mut ends) = (0, std::collections::BTreeSet::new());
+    let (mut count, mut names) = (0, vec![]);
     let mut frozen = model.clone().no_grad();
     let mut init = Init::new(seed ^ FIRST, device);
     let mut wrong = None;
@@ -33,7 +34,7 @@ pub(crate) fn adapt<M: Definition>(
         if !own.is_body(&part.name) {
             return;
         }
-        ends.insert(part.name.rsplit('.').next().unwrap_or_default().to_string());
+        names.push(part.name.clone());
         if !config.updates(&part.name) {
             return;
         }
@@ -53,14 +54,19 @@ pub(crate) fn adapt<M: Definition>(
         part.weight.update(LowRank::new(inputs, part.columns, rank, scale, &mut init));
         count += rank * (inputs + outputs);
     }));
+    let unmatched = config.targets.unmatched(&names);
     match wrong {
         Some(wrong) => Err(wrong),
-        None if count == 0 => {
-            let ends: Vec<String> = ends.into_iter().collect();
+        None if count == 0 || !unmatched.is_empty() => {
+            let ends: BTreeSet<&str> = names.iter().filter_map(|n| n.rsplit('.').next()).collect();
+            let of = match unmatched[..] {
+                [] => "these names".into(),
+                _ => format!("the name {}", unmatched.join(" or ")),
+            };
             Err(format!(
-                "targets: no linear layer of the model has these names; they end in {}, and \
+                "targets: no linear layer below the model's head has {of}; they end in {}, and \
                  all-linear stands for all",
-                ends.join(", ")
+                ends.into_iter().collect::<Vec<&str>>().join(", ")
             ))
         }
         None => {
@@ -109,7 +115,7 @@ pub(crate) fn restore<M: Definition>(
             wrong.get_or_insert_with(|| format!("{} has no update", part.name));
             return;
         };
-        let layer = LinearLayer::of(&part);
+        let layer = LinearLayer::of(&part, false);
         if let Err(message) = fits(&layer, &part.name, &update) {
             wrong.get_or_insert(message);
             return;

@@ -41,7 +41,7 @@ pub fn with_least_stored<T>(bytes: usize, open: impl FnOnce() -> T) -> T {
 }
 
 /// Smallest side of a matrix that is quantised.
-const LEAST_SIDE: usize = 32;
+pub(crate) const LEAST_SIDE: usize = 32;
 
 /// A linear layer of a model: a weight, or some columns of one in which several layers are packed.
 pub(crate) struct LinearPart<'w> {

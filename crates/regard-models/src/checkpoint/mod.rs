@@ -15,8 +15,8 @@ mod read;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
-pub(crate) use bind::LinearPart;
 pub use bind::{Binder, with_least_stored};
+pub(crate) use bind::{LEAST_SIDE, LinearPart};
 pub(crate) use problem::NOT_FINITE;
 pub use problem::TensorProblem;
 pub use read::{LARGEST_TEXT, map_file, open_file, read_file, read_text};

@@ -3,12 +3,16 @@
 //! A matrix of 16 bits is the tensor `NAME` (bfloat16), as any other of that type: what is read
 //! from a file is multiplied in single precision unless `bf16` is asked for.
 //!
-//! A matrix of 8 bits is the tensor `NAME` (int8, the shape of the weight, values −127 to 127) with
-//! `NAME_scale` (float32): `[O, 1]` if the outputs are its rows, `[1, O]` if they are its columns, as
-//! in the layers of GPT-2. One of 8 bits in groups of 32 inputs is `NAME` (int8, values −128 to 127)
-//! with `NAME_scale` (float16, `[O, groups]` or `[groups, O]`). A matrix of 4 bits is `NAME_packed` (uint8, `[O, groups · 16]`), with
-//! `NAME_scale` (float16, `[O, groups]`) and `NAME_shape`; `NAME_packed_columns` if the outputs are
-//! the columns of the weight. A byte holds inputs `i` and `i + 16` of a group of 32, each plus 8.
+//! The others are several tensors each:
+//!
+//! - `int8`: `NAME` (int8, the shape of the weight, values −127 to 127) and `NAME_scale` (float32),
+//!   `[O, 1]` if the outputs are the rows of the weight, `[1, O]` if they are its columns, as in the
+//!   layers of GPT-2.
+//! - `int8-groups`, with a scale for each 32 inputs: `NAME` (int8, values −128 to 127) and
+//!   `NAME_scale` (float16, `[O, groups]` or `[groups, O]`).
+//! - `int4`: `NAME_packed` (uint8, `[O, groups · 16]`), or `NAME_packed_columns` if the outputs are
+//!   the columns of the weight; `NAME_scale` (float16, `[O, groups]`) and `NAME_shape`. A byte holds
+//!   inputs `i` and `i + 16` of a group of 32, each plus 8.
 
 use super::arrays::{Array, Arrays};
 use regard_attention::ops::QuantizedWeight;

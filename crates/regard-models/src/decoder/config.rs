@@ -33,6 +33,7 @@ pub(super) struct LayerAttention {
 }
 
 /// Configuration of any family.
+#[derive(Debug)]
 pub(crate) struct Config {
     pub(super) family: &'static Family,
     pub(super) words: EmbeddingConfig,

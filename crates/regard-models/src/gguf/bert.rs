@@ -1,16 +1,16 @@
 //! BERT, for embeddings: files have no head and no pooler.
 
 use super::names::{Change, Names};
-use super::{Architecture, llama};
+use super::{Architecture, llama, refused};
 use serde_json::json;
 
 pub(super) static BERT: Architecture = Architecture {
     name: "bert",
     config: |file| {
         let eps = file.float("bert.attention.layer_norm_epsilon")?;
-        if file.truth("bert.attention.causal")? == Some(true) {
-            return Err("bert.attention.causal: got true, need false".into());
-        }
+        let width = file.need("bert.embedding_length")?;
+        let heads = file.need("bert.attention.head_count")?;
+        refused::check(file, "bert", false, (heads as f64 / width as f64).sqrt())?;
         let types = match file.shape("token_types.weight").as_deref() {
             Some([types, _]) => *types,
             _ => return Err("has no token_types.weight with two sides".into()),
@@ -21,10 +21,10 @@ pub(super) static BERT: Architecture = Architecture {
             "vocab_size": llama::words(file)?,
             "type_vocab_size": types,
             "max_position_embeddings": file.need("bert.context_length")?,
-            "hidden_size": file.need("bert.embedding_length")?,
+            "hidden_size": width,
             "intermediate_size": file.need("bert.feed_forward_length")?,
             "num_hidden_layers": file.need("bert.block_count")?,
-            "num_attention_heads": file.need("bert.attention.head_count")?,
+            "num_attention_heads": heads,
             "hidden_act": "gelu",
             "layer_norm_eps": eps.unwrap_or(1e-12),
             "add_pooling_layer": false,

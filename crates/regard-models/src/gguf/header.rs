@@ -50,7 +50,7 @@ impl ValueType {
     };
 
     /// Size in bytes; `None` for texts and arrays.
-    fn size(self) -> Option<usize> {
+    pub(super) fn size(self) -> Option<usize> {
         match self {
             ValueType::U8 | ValueType::I8 | ValueType::Bool => Some(1),
             ValueType::U16 | ValueType::I16 => Some(2),
@@ -172,11 +172,11 @@ impl Cursor<'_> {
 }
 
 impl Header {
-    /// Parses the header of a file.
+    /// Parses the header of a file of `size` bytes, of which `bytes` are the first ones.
     ///
     /// # Errors
     /// With what was found and what is needed.
-    pub fn parse(bytes: &Bytes) -> Result<Header, String> {
+    pub fn parse(bytes: &Bytes, size: usize) -> Result<Header, String> {
         let mut cursor = Cursor { bytes, at: 0 };
         if bytes.get(..4) != Some(&MAGIC) {
             return Err("is not a GGUF file: it does not begin with \"GGUF\"".into());
@@ -209,7 +209,7 @@ impl Header {
         for _ in 0..tensors {
             offsets.push(header.tensor(&mut cursor)?);
         }
-        header.place(bytes, cursor.at, offsets)?;
+        header.place(bytes, size, cursor.at, offsets)?;
         Ok(header)
     }
 
@@ -248,10 +248,11 @@ impl Header {
         Ok((name, offset))
     }
 
-    /// Computes where tensors are, of which the header ends at a byte.
+    /// Computes where tensors are in a file of `whole` bytes, of which the header ends at a byte.
     fn place(
         &mut self,
         bytes: &Bytes,
+        whole: usize,
         end: usize,
         offsets: Vec<(String, u64)>,
     ) -> Result<(), String> {
@@ -282,7 +283,7 @@ impl Header {
             let from = data.checked_add(offset);
             let to = from.and_then(|from| from.checked_add(size));
             match (from, to) {
-                (Some(from), Some(to)) if to <= bytes.len() as u64 => {
+                (Some(from), Some(to)) if to <= whole as u64 => {
                     place.range = from as usize..to as usize;
                     ends.push((place.range.clone(), name));
                 }
@@ -290,7 +291,7 @@ impl Header {
                     return Err(format!(
                         "{shown}: has {size} bytes at {offset} of the data, and the data {}; it may \
                          be truncated",
-                        (bytes.len() as u64).saturating_sub(data)
+                        (whole as u64).saturating_sub(data)
                     ));
                 }
             }
@@ -318,12 +319,13 @@ impl Header {
     }
 }
 
-/// Decodes an integer of at least 0.
+/// Decodes an integer of at least 0; `None` if the value is of another type.
 pub fn integer(kind: ValueType, bytes: &[u8]) -> Option<u64> {
+    let size = kind.size()?;
     let mut wide = [0; 8];
-    wide[..bytes.len()].copy_from_slice(bytes);
+    wide[..size].copy_from_slice(bytes.get(..size)?);
     let number = u64::from_le_bytes(wide);
-    let unused = 64 - 8 * bytes.len() as u32;
+    let unused = 64 - 8 * size as u32;
     match kind {
         ValueType::U8 | ValueType::U16 | ValueType::U32 | ValueType::U64 => Some(number),
         ValueType::I8 | ValueType::I16 | ValueType::I32 | ValueType::I64 => {

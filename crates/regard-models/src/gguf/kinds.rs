@@ -1,6 +1,7 @@
 //! Element types of GGUF: blocks of 1, 32 or 256 elements, and the floats that they stand for.
 
 use half::f16;
+use regard_attention::quant::Bits;
 
 /// Element type of a tensor that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +106,20 @@ impl Kind {
     /// Returns the number of elements of a block, and its size in bytes.
     pub fn block(self) -> (usize, usize) {
         (self.row().3, self.row().4)
+    }
+
+    /// Whether values share a scale.
+    pub fn is_quantized(self) -> bool {
+        self.block().0 > 1
+    }
+
+    /// Returns the bits of the kernels that have the same blocks, if any.
+    pub fn bits(self) -> Option<Bits> {
+        match self {
+            Kind::Q8_0 => Some(Bits::Int8Groups),
+            Kind::Q4_0 => Some(Bits::Int4),
+            _ => None,
+        }
     }
 
     /// Converts whole blocks to single precision.

@@ -1,7 +1,7 @@
 //! Llama, Qwen3 and Gemma 3.
 
 use super::names::{Change, Names};
-use super::{Architecture, Gguf};
+use super::{Architecture, Gguf, refused};
 use regard_attention::layers::{RotaryConfig, Scaling};
 use serde_json::{Map, Value, json};
 
@@ -10,8 +10,8 @@ pub(super) static LLAMA: Architecture = Architecture {
     name: "llama",
     config: |file| {
         let mut config = decoder(file, "llama", ("llama", "LlamaForCausalLM"))?;
-        let theta = theta(file, "llama", 10_000.0)?;
-        config["rope_parameters"] = rope(file, "llama", theta)?;
+        refused::no_window(file, "llama")?;
+        config["rope_parameters"] = rope(file, "llama")?;
         config["attention_bias"] = json!(file.shape("blk.0.attn_q.bias").is_some());
         config["mlp_bias"] = json!(file.shape("blk.0.ffn_up.bias").is_some());
         Ok(config)
@@ -29,7 +29,7 @@ pub(super) static LLAMA: Architecture = Architecture {
         Names("blk.#.ffn_down", "model.layers.#.mlp.down_proj", Change::None),
         Names("output_norm", "model.norm", Change::None),
         Names("output", "lm_head", Change::None),
-        Names("rope_freqs", "rope_freqs", Change::Left),
+        Names("rope_freqs", "rope_freqs", Change::InConfig),
     ],
 };
 
@@ -37,8 +37,8 @@ pub(super) static QWEN3: Architecture = Architecture {
     name: "qwen3",
     config: |file| {
         let mut config = decoder(file, "qwen3", ("qwen3", "Qwen3ForCausalLM"))?;
-        let theta = theta(file, "qwen3", 1_000_000.0)?;
-        config["rope_parameters"] = rope(file, "qwen3", theta)?;
+        refused::no_window(file, "qwen3")?;
+        config["rope_parameters"] = rope(file, "qwen3")?;
         config["attention_bias"] = json!(file.shape("blk.0.attn_q.bias").is_some());
         config["use_sliding_window"] = json!(false);
         Ok(config)
@@ -66,44 +66,49 @@ pub(super) static GEMMA3: Architecture = Architecture {
     config: gemma3,
     names: &[
         Names("token_embd", "model.embed_tokens", Change::None),
-        Names("blk.#.attn_norm", "model.layers.#.input_layernorm", Change::LessOne),
+        Names("blk.#.attn_norm", "model.layers.#.input_layernorm", Change::PlusOne),
         Names("blk.#.attn_q", "model.layers.#.self_attn.q_proj", Change::None),
         Names("blk.#.attn_k", "model.layers.#.self_attn.k_proj", Change::None),
         Names("blk.#.attn_v", "model.layers.#.self_attn.v_proj", Change::None),
-        Names("blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm", Change::LessOne),
-        Names("blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm", Change::LessOne),
+        Names("blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm", Change::PlusOne),
+        Names("blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm", Change::PlusOne),
         Names("blk.#.attn_output", "model.layers.#.self_attn.o_proj", Change::None),
         Names(
             "blk.#.post_attention_norm",
             "model.layers.#.post_attention_layernorm",
-            Change::LessOne,
+            Change::PlusOne,
         ),
-        Names("blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm", Change::LessOne),
-        Names("blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm", Change::LessOne),
+        Names("blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm", Change::PlusOne),
+        Names("blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm", Change::PlusOne),
         Names("blk.#.ffn_gate", "model.layers.#.mlp.gate_proj", Change::None),
         Names("blk.#.ffn_up", "model.layers.#.mlp.up_proj", Change::None),
         Names("blk.#.ffn_down", "model.layers.#.mlp.down_proj", Change::None),
-        Names("output_norm", "model.norm", Change::LessOne),
+        Names("output_norm", "model.norm", Change::PlusOne),
         Names("output", "lm_head", Change::None),
     ],
 };
 
 /// Layers of Gemma 3 of which the last one sees all tokens.
 const PATTERN: usize = 6;
+/// Base of the rotary frequencies of files that do not say it, as in llama.cpp.
+const THETA: f64 = 10_000.0;
 
 /// Gemma 3. What files leave out is as llama.cpp has it.
 fn gemma3(file: &Gguf) -> Result<Value, String> {
     let of = "gemma3";
     let mut config = decoder(file, of, ("gemma3_text", "Gemma3ForCausalLM"))?;
-    let full = rope(file, of, theta(file, of, 1_000_000.0)?)?;
-    let near = file.float("gemma3.rope.freq_base_swa")?.unwrap_or(10_000.0);
+    let full = rope(file, of)?;
+    let near = file.float("gemma3.rope.freq_base_swa")?.unwrap_or(THETA);
     config["rope_parameters"] = json!({
         "full_attention": full,
         "sliding_attention": {"rope_type": "default", "rope_theta": near},
     });
-    let [layers, heads, width] = ["block_count", "attention.head_count", "embedding_length"]
-        .map(|key| file.same_size(&format!("{of}.{key}")));
-    let (layers, heads, width) = (layers?.unwrap_or(0), heads?.unwrap_or(1), width?.unwrap_or(0));
+    let layers = file.need("gemma3.block_count")?;
+    let key = "gemma3.attention.sliding_window_pattern";
+    match file.size(key)? {
+        None | Some(PATTERN) => {}
+        Some(other) => return Err(format!("{key}: got {other}, need {PATTERN}")),
+    }
     let window = file.size("gemma3.attention.sliding_window")?;
     let type_of = |layer: usize| match window {
         Some(1..) if !(layer + 1).is_multiple_of(PATTERN) => "sliding_attention",
@@ -115,23 +120,31 @@ fn gemma3(file: &Gguf) -> Result<Value, String> {
     config["layer_types"] = json!((0..layers).map(type_of).collect::<Vec<_>>());
     config["sliding_window"] = json!(window.filter(|window| *window > 0));
     config["hidden_activation"] = json!("gelu_pytorch_tanh");
-    // The largest model, of 62 layers, is scaled by the width of a head that it does not have.
-    config["query_pre_attn_scalar"] = match layers {
-        62 => json!(width / heads.max(1)),
-        _ => config["head_dim"].clone(),
-    };
+    config["query_pre_attn_scalar"] = json!(scalar(&config)?);
     config["final_logit_softcapping"] = json!(file.float("gemma3.final_logit_softcapping")?);
     Ok(config)
 }
 
+/// What the scores of a configuration are divided by the root of: the width of a head, but for the
+/// largest Gemma 3, of 62 layers, which has that of a head as wide as its share of the model.
+fn scalar(config: &Value) -> Result<u64, String> {
+    let number = |key: &str| config[key].as_u64().filter(|n| *n > 0);
+    let [layers, width, heads, head] =
+        ["num_hidden_layers", "hidden_size", "num_attention_heads", "head_dim"].map(number);
+    let share = width.and_then(|width| width.checked_div(heads?));
+    let of_share = layers == Some(62) && config["model_type"] == "gemma3_text";
+    let found = if of_share { share } else { head };
+    found.ok_or_else(|| "its heads have no width".into())
+}
+
 /// The keys that the families share.
 fn decoder(file: &Gguf, of: &str, (kind, class): (&str, &str)) -> Result<Value, String> {
+    let layers = file.need(&format!("{of}.block_count"))?;
     let need = |key: &str| {
         let key = format!("{of}.{key}");
-        file.same_size(&key)?.ok_or_else(|| format!("has no {key}"))
+        file.same_size(&key, layers)?.ok_or_else(|| format!("has no {key}"))
     };
-    let (width, heads) = (need("embedding_length")?, need("attention.head_count")?);
-    let keys = file.same_size(&format!("{of}.attention.head_count_kv"))?.unwrap_or(heads);
+    let (width, [heads, keys]) = (need("embedding_length")?, file.heads(of)?);
     let own = file.size(&format!("{of}.attention.key_length"))?;
     let head = own.or_else(|| width.checked_div(heads)).unwrap_or(0);
     let values = file.size(&format!("{of}.attention.value_length"))?;
@@ -149,20 +162,22 @@ fn decoder(file: &Gguf, of: &str, (kind, class): (&str, &str)) -> Result<Value, 
         ));
     }
     let eps = format!("{of}.attention.layer_norm_rms_epsilon");
-    Ok(json!({
+    let config = json!({
         "model_type": kind,
         "architectures": [class],
         "vocab_size": words(file)?,
         "hidden_size": width,
         "intermediate_size": need("feed_forward_length")?,
-        "num_hidden_layers": need("block_count")?,
+        "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": keys,
         "head_dim": head,
         "max_position_embeddings": need("context_length")?,
         "rms_norm_eps": file.float(&eps)?.ok_or_else(|| format!("has no {eps}"))?,
         "tie_word_embeddings": file.shape("output.weight").is_none(),
-    }))
+    });
+    refused::check(file, of, true, 1.0 / (scalar(&config)? as f64).sqrt())?;
+    Ok(config)
 }
 
 /// Number of rows of the embeddings.
@@ -174,12 +189,9 @@ pub(super) fn words(file: &Gguf) -> Result<usize, String> {
     }
 }
 
-fn theta(file: &Gguf, of: &str, usual: f64) -> Result<f64, String> {
-    Ok(file.float(&format!("{of}.rope.freq_base"))?.unwrap_or(usual))
-}
-
 /// Rotary positions as in `rope_parameters`.
-fn rope(file: &Gguf, of: &str, theta: f64) -> Result<Value, String> {
+fn rope(file: &Gguf, of: &str) -> Result<Value, String> {
+    let theta = file.float(&format!("{of}.rope.freq_base"))?.unwrap_or(THETA);
     let mut rope = Map::new();
     rope.insert("rope_type".into(), json!("default"));
     rope.insert("rope_theta".into(), json!(theta));

@@ -1,7 +1,5 @@
 //! Names of tensors in GGUF and in Hugging Face's layout, one table for both directions.
 
-use super::Gguf;
-
 /// What a tensor's values are in a file, compared with Hugging Face's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -11,34 +9,17 @@ pub enum Change {
     Queries,
     /// The same for key heads.
     Keys,
-    /// One more.
-    LessOne,
-    /// The transpose.
-    Turned,
-    /// Not a weight: the configuration has it.
-    Left,
+    /// The file stores weight + 1 (norms of Gemma).
+    PlusOne,
+    /// Transposed: the checkpoint has a Conv1D, `[I, O]`.
+    Transposed,
+    /// No weight: the divisors of rotary frequencies, which become keys of the configuration.
+    InConfig,
 }
 
 /// A tensor's name in GGUF, its name here, and what differs. `#` is a layer's number; `.weight` and
 /// `.bias` are left out.
 pub struct Names(pub &'static str, pub &'static str, pub Change);
-
-impl Change {
-    /// Number of heads whose halves alternate, if they do.
-    pub fn heads(self, file: &Gguf) -> Result<Option<usize>, String> {
-        let key = match self {
-            Change::Queries => "attention.head_count",
-            Change::Keys => "attention.head_count_kv",
-            _ => return Ok(None),
-        };
-        let of = file.architecture()?.name;
-        let found = file.same_size(&format!("{of}.{key}"))?;
-        match found {
-            None => file.same_size(&format!("{of}.attention.head_count")),
-            found => Ok(found),
-        }
-    }
-}
 
 /// Returns the name of a tensor here, and what its file changed.
 pub fn ours(names: &[Names], name: &str) -> Option<(String, Change)> {

@@ -69,8 +69,8 @@ fn every_type_is_what_its_library_makes_of_it() {
         assert_eq!(kind.name(), of);
         let (got, wanted) = (file.tensor(name).unwrap(), file.tensor(&format!("{of}.floats")));
         assert_eq!(got, wanted.unwrap(), "{of}");
-        // Also as a weight, which may be kept in its type.
-        let weight = file.weights().unwrap().remove(name).unwrap();
+        // Also as a weight.
+        let weight = file.array(&file.header.tensors[name], Change::None, None).unwrap();
         assert_eq!(weight.shape, [3, 512]);
         assert_eq!(weight, got, "{of} as a weight");
         seen += 1;
@@ -78,11 +78,45 @@ fn every_type_is_what_its_library_makes_of_it() {
     assert_eq!(seen, 8);
 }
 
+/// A panel of the kernels has 16 rows: one row would take 16 times its size.
 #[test]
-fn blocks_are_kept() {
-    let weights = fixture("kinds.gguf").weights().unwrap();
-    for (name, bits) in [("Q4_0.weight", "int4"), ("Q8_0.weight", "int8-groups")] {
-        assert_eq!(weights[name].quantized_bits().map(|bits| bits.name()), Some(bits));
+fn blocks_are_kept_in_whole_panels() {
+    for (kind, size, bits) in [(2, 18, "int4"), (8, 34, "int8-groups")] {
+        for (rows, kept) in [(16, Some(bits)), (15, None)] {
+            let file = File::default()
+                .key("general.architecture", 8, &text("llama"))
+                .tensor("output.weight", &[32, rows], kind, 0)
+                .data(rows as usize * size);
+            let weights = file.parse().unwrap().weights().unwrap();
+            let found = weights["lm_head.weight"].quantized_bits();
+            assert_eq!(found.map(|bits| bits.name()), kept, "{rows} rows");
+        }
+    }
+}
+
+/// Matrices of other types take no more memory than they are stored in.
+#[test]
+fn types_that_kernels_do_not_have_are_quantised_as_they_are_read() {
+    let name = "model.layers.0.self_attn.v_proj.weight";
+    let file = File::default()
+        .key("general.architecture", 8, &text("llama"))
+        .tensor("blk.0.attn_v.weight", &[256, 32], 14, 0)
+        .tensor("token_embd.weight", &[256, 32], 14, 32 * 210 + 16);
+    let data = (0..2 * (32 * 210 + 16)).map(|i| if i % 210 > 207 { 0 } else { i as u8 }).collect();
+    let file = File { data, ..file }.parse().unwrap();
+    let floats = file.weights().unwrap();
+    assert!(floats.values().all(|array| !array.is_quantized()));
+    for bits in [Bits::Int4, Bits::Int8] {
+        let weights = file.weights_in(Some(bits)).unwrap();
+        assert_eq!(weights[name].quantized_bits(), Some(bits));
+        let rows = Tensor::<2>::from_data(
+            TensorData::new(floats[name].floats().unwrap().into_owned(), [32, 256]),
+            &Device::flex(),
+        );
+        let wanted = QuantizedWeight::of_rows(bits, rows).unwrap().floats();
+        assert_eq!(*weights[name].floats().unwrap(), wanted);
+        // Tables of embeddings have rules of their own.
+        assert!(!weights["model.embed_tokens.weight"].is_quantized());
     }
 }
 
@@ -92,7 +126,7 @@ fn what_cannot_be_is_refused() {
     let huge = u64::MAX.to_le_bytes();
     let many = [&8u32.to_le_bytes()[..], &huge].concat();
     let deep = [&9u32.to_le_bytes()[..], &huge].concat();
-    let rows: [(File, &str); 17] = [
+    let rows: [(File, &str); 19] = [
         (File::default().key("k", 8, &huge), "of which the file has"),
         (File::default().key("k", 9, &many), "k: its header is not complete"),
         (File::default().key("k", 9, &deep), "k: is an array of arrays"),
@@ -101,6 +135,11 @@ fn what_cannot_be_is_refused() {
         (File::default().key("", 4, &[0; 4]), "a key has 0 bytes"),
         (File::default().number("general.alignment", 12), "general.alignment: got 12"),
         (File::default().number("general.alignment", 1 << 31), "general.alignment: got 2147483648"),
+        (
+            File::default().key("general.alignment", 8, &text("32")),
+            "general.alignment: need a number",
+        ),
+        (File::default().key("general.alignment", 7, &[1]), "general.alignment: need a number"),
         (File::default().tensor("t", &[1; 5], 0, 0), "t: has 5 axes, need 1 to 4"),
         (File::default().tensor("t", &[1 << 63, 4], 0, 0), "which no file can hold"),
         (File::default().tensor("t", &[0], 0, 0), "which no file can hold"),
@@ -147,6 +186,119 @@ fn other_files_and_versions_are_named() {
     assert!(error.contains("\"mamba\", need one of llama, qwen3, gemma3, gpt2, bert"), "{error}");
 }
 
+/// A decoder of an architecture with two layers, without one of its keys.
+fn decoder(of: &str, without: &str) -> File {
+    let eps = format!("{of}.attention.layer_norm_rms_epsilon");
+    let mut file = File::default()
+        .key("general.architecture", 8, &text(of))
+        .key(&eps, 6, &1e-5f32.to_le_bytes())
+        .tensor("token_embd.weight", &[128, 4], 0, 0)
+        .data(2048);
+    for (key, number) in [
+        ("embedding_length", 128),
+        ("block_count", 2),
+        ("feed_forward_length", 64),
+        ("context_length", 16384),
+        ("attention.head_count", 2),
+    ] {
+        if key != without {
+            file = file.number(&format!("{of}.{key}"), number);
+        }
+    }
+    file
+}
+
+/// An array of numbers of 32 bits.
+fn numbers(all: &[u32]) -> Vec<u8> {
+    let begin = [&4u32.to_le_bytes()[..], &(all.len() as u64).to_le_bytes()].concat();
+    all.iter().fold(begin, |bytes, n| [bytes, n.to_le_bytes().to_vec()].concat())
+}
+
+#[test]
+fn keys_that_would_be_ignored_are_refused() {
+    let rows: [(File, &str); 11] = [
+        (
+            decoder("llama", "block_count").key("llama.block_count", 8, &text("2")),
+            "llama.block_count: need a number of at least 0",
+        ),
+        (
+            decoder("llama", "").number("llama.attention.sliding_window", 4096),
+            "llama.attention.sliding_window: got 4096; a window shorter",
+        ),
+        (
+            decoder("qwen3", "").number("qwen3.attention.sliding_window", 4096),
+            "qwen3.attention.sliding_window: got 4096",
+        ),
+        (
+            decoder("gemma3", "").number("gemma3.attention.sliding_window_pattern", 4),
+            "gemma3.attention.sliding_window_pattern: got 4, need 6",
+        ),
+        (
+            decoder("llama", "").key("llama.attention.causal", 7, &[0]),
+            "llama.attention.causal: got false, need true",
+        ),
+        (
+            decoder("llama", "").key("llama.attention.scale", 6, &0.5f32.to_le_bytes()),
+            "llama.attention.scale: got 0.5, need 0.125",
+        ),
+        (
+            decoder("gemma3", "").key("gemma3.attn_logit_softcapping", 6, &50f32.to_le_bytes()),
+            "gemma3.attn_logit_softcapping: got 50",
+        ),
+        (
+            decoder("llama", "attention.head_count").key(
+                "llama.attention.head_count",
+                9,
+                &numbers(&[2, 2, 2]),
+            ),
+            "llama.attention.head_count: has 3 numbers, need one for each of 2 layers",
+        ),
+        (
+            decoder("llama", "").key("llama.attention.head_count_kv", 9, &numbers(&[2, 1])),
+            "llama.attention.head_count_kv: differs between layers",
+        ),
+        (
+            decoder("llama", "").key("llama.attention.head_count_kv", 9, &texts(&["1", "1"])),
+            "llama.attention.head_count_kv: need numbers",
+        ),
+        (
+            decoder("llama", "").key("llama.rope.freq_base", 8, &text("10000")),
+            "llama.rope.freq_base: need a finite number",
+        ),
+    ];
+    for (file, part) in rows {
+        let error = file.parse().unwrap().config().unwrap_err();
+        assert!(error.contains(part), "{error} / {part}");
+    }
+    // What is as here, or changes nothing.
+    let file = decoder("llama", "attention.head_count")
+        .key("llama.attention.head_count", 9, &numbers(&[2, 2]))
+        .key("llama.attention.scale", 6, &0.125f32.to_le_bytes())
+        .number("llama.attention.sliding_window", 16384)
+        .number("gemma3.attention.sliding_window_pattern", 6);
+    assert_eq!(file.parse().unwrap().config().unwrap()["num_attention_heads"], 2);
+}
+
+/// As in llama.cpp, whatever the architecture.
+#[test]
+fn the_base_of_frequencies_is_10000_without_a_key() {
+    for of in ["llama", "qwen3", "gemma3"] {
+        let config = decoder(of, "").parse().unwrap().config().unwrap();
+        let all = &config["rope_parameters"];
+        let all = if of == "gemma3" { &all["full_attention"] } else { all };
+        assert_eq!(all["rope_theta"], 10_000.0, "{of}");
+    }
+}
+
+/// Its rows of queries would not be moved.
+#[test]
+fn tensors_with_names_of_hugging_face_are_unexpected() {
+    let name = "model.layers.0.self_attn.q_proj.weight";
+    let file = decoder("llama", "").tensor(name, &[1], 0, 2048).data(2080);
+    let error = file.parse().unwrap().weights().unwrap_err();
+    assert!(error.starts_with(&format!("unexpected tensor {name}: ")), "{error}");
+}
+
 /// A file with the divisors of Llama 3's frequencies, as llama.cpp's converter computes them.
 #[test]
 fn scaling_is_found_from_the_divisors() {
@@ -159,26 +311,10 @@ fn scaling_is_found_from_the_divisors() {
         .collect();
     let file = |divisors: &[f32]| {
         let data: Vec<u8> = divisors.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let mut file = File::default()
-            .key("general.architecture", 8, &text("llama"))
+        let file = decoder("llama", "")
             .key("llama.rope.freq_base", 6, &500_000f32.to_le_bytes())
-            .key("llama.attention.layer_norm_rms_epsilon", 6, &1e-5f32.to_le_bytes());
-        for (key, number) in [
-            ("embedding_length", 128),
-            ("block_count", 1),
-            ("feed_forward_length", 64),
-            ("context_length", 16384),
-            ("attention.head_count", 2),
-        ] {
-            file = file.number(&format!("llama.{key}"), number);
-        }
-        let file = file.tensor("rope_freqs.weight", &[32], 0, 0).tensor(
-            "token_embd.weight",
-            &[128, 4],
-            0,
-            128,
-        );
-        File { data: [data, vec![0; 2048]].concat(), ..file }.parse().unwrap()
+            .tensor("rope_freqs.weight", &[32], 0, 2048);
+        File { data: [vec![0; 2048], data].concat(), ..file }.parse().unwrap()
     };
     let config = file(&divisors).config().unwrap();
     let rope = &config["rope_parameters"];
@@ -205,13 +341,17 @@ fn vocabularies_that_are_not_supported_are_named() {
             .key("tokenizer.ggml.model", 8, &text(model))
             .key("tokenizer.ggml.pre", 8, &text(pre))
     };
-    let rows: [(File, &str); 6] = [
+    let rows: [(File, &str); 7] = [
         (
             file("gpt2", "deepseek-llm"),
             "tokenizer.ggml.pre: got \"deepseek-llm\", need one of gpt-2, llama-bpe, qwen2, smollm",
         ),
         (file("t5", "default"), "model: got \"t5\", need one of gpt2, llama, bert"),
         (file("llama", "default"), "has no tokenizer.ggml.scores"),
+        (
+            file("gpt2", "gpt-2").key("tokenizer.ggml.token_type", 9, &numbers(&[1; 3])),
+            "token_type: got 3 numbers, need one for each of 2 tokens",
+        ),
         (
             file("gpt2", "gpt-2").number("tokenizer.ggml.eos_token_id", 2),
             "tokenizer.ggml.eos_token_id: got 2, the vocabulary has 2 tokens",

@@ -8,11 +8,6 @@ use crate::sizes::short;
 const SHOWN: usize = 60;
 
 impl Gguf {
-    /// Whether there is a key.
-    pub fn has(&self, key: &str) -> bool {
-        self.header.values.contains_key(key)
-    }
-
     fn found(&self, key: &str) -> Option<(&Found, &[u8])> {
         let found = self.header.values.get(key)?;
         Some((found, &self.bytes[found.range.clone()]))
@@ -57,20 +52,24 @@ impl Gguf {
         self.size(key)?.ok_or_else(|| format!("has no {key}"))
     }
 
-    /// Returns a size that may differ between layers; an array must have the same for all.
+    /// Returns a size that may differ between layers; an array must have one for each of `layers`,
+    /// and the same for all.
     ///
     /// # Errors
     /// If the value is none, or layers differ.
-    pub fn same_size(&self, key: &str) -> Result<Option<usize>, String> {
+    pub fn same_size(&self, key: &str, layers: usize) -> Result<Option<usize>, String> {
         let Some((Found { kind, count: Some(count), .. }, bytes)) = self.found(key) else {
             return self.size(key);
         };
-        let wide = bytes.len().checked_div(*count).filter(|wide| *wide > 0);
-        let wide = wide.ok_or_else(|| format!("{key}: is an array of nothing"))?;
-        let mut sizes = bytes.chunks(wide).map(|b| {
-            // A text of an array is longer than any number.
-            integer(*kind, b.get(..wide.min(8)).unwrap_or_default())
-        });
+        if *count != layers || layers == 0 {
+            return Err(format!(
+                "{key}: has {count} numbers, need one for each of {layers} layers"
+            ));
+        }
+        let Some(wide) = kind.size() else {
+            return Err(format!("{key}: need numbers of at least 0"));
+        };
+        let mut sizes = bytes.chunks(wide).map(|b| integer(*kind, b));
         let first = sizes.next().flatten();
         match first.and_then(|n| usize::try_from(n).ok()) {
             None => Err(format!("{key}: need numbers of at least 0")),
@@ -117,12 +116,15 @@ impl Gguf {
     /// Returns the texts of an array.
     ///
     /// # Errors
-    /// If the value is none, or a text is not UTF-8.
-    pub fn texts(&self, key: &str) -> Result<Option<Vec<String>>, String> {
+    /// If the value is none, has more than `most` texts, or a text is not UTF-8.
+    pub fn texts(&self, key: &str, most: usize) -> Result<Option<Vec<String>>, String> {
         let Some((found, bytes)) = self.found(key) else { return Ok(None) };
         let Some(count) = found.count.filter(|_| found.kind == ValueType::Text) else {
             return Err(format!("{key}: need an array of texts"));
         };
+        if count > most {
+            return Err(format!("{key}: got {count} texts, need at most {most}"));
+        }
         let text = |(i, text): (usize, &[u8])| {
             let text = std::str::from_utf8(text);
             text.map(str::to_string).map_err(|_| format!("{key}: element {i} is not UTF-8"))
@@ -133,30 +135,26 @@ impl Gguf {
     /// Returns the numbers of an array of single precision.
     ///
     /// # Errors
-    /// If the value is none.
-    pub fn floats(&self, key: &str) -> Result<Option<Vec<f32>>, String> {
+    /// If the value is none, or does not have exactly `count` numbers.
+    pub fn floats(&self, key: &str, count: usize) -> Result<Option<Vec<f32>>, String> {
         let Some((found, bytes)) = self.found(key) else { return Ok(None) };
-        if found.kind != ValueType::F32 || found.count.is_none() {
+        let Some(got) = found.count.filter(|_| found.kind == ValueType::F32) else {
             return Err(format!("{key}: need an array of F32"));
-        }
+        };
+        counted(key, got, count)?;
         Ok(Some(bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()))
     }
 
     /// Returns the integers of an array.
     ///
     /// # Errors
-    /// If the value is none, or has a negative number.
-    pub fn integers(&self, key: &str) -> Result<Option<Vec<u64>>, String> {
+    /// If the value is none, has a negative number, or does not have exactly `count` of them.
+    pub fn integers(&self, key: &str, count: usize) -> Result<Option<Vec<u64>>, String> {
         let Some((found, bytes)) = self.found(key) else { return Ok(None) };
         let wrong = || format!("{key}: need an array of integers of at least 0");
-        let count = found.count.ok_or_else(wrong)?;
-        if count == 0 {
-            return Ok(Some(vec![]));
-        }
-        if found.kind == ValueType::Text {
-            return Err(wrong());
-        }
-        let numbers = bytes.chunks(bytes.len() / count).map(|b| integer(found.kind, b));
+        let (Some(got), Some(wide)) = (found.count, found.kind.size()) else { return Err(wrong()) };
+        counted(key, got, count)?;
+        let numbers = bytes.chunks(wide).map(|b| integer(found.kind, b));
         numbers.collect::<Option<_>>().map(Some).ok_or_else(wrong)
     }
 
@@ -169,5 +167,13 @@ impl Gguf {
             }
             found => Ok(found.map(str::to_string)),
         }
+    }
+}
+
+/// Compares the number of values with what is needed, before any is decoded.
+fn counted(key: &str, got: usize, need: usize) -> Result<(), String> {
+    match got == need {
+        true => Ok(()),
+        false => Err(format!("{key}: got {got} numbers, need one for each of {need} tokens")),
     }
 }

@@ -6,15 +6,12 @@ use serde_json::Value;
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
-/// Most tokens.
+/// Most tokens, and most merges.
 const MOST: usize = 1 << 24;
 
 /// Reads the vocabulary; `None` if the file has none.
 pub fn read(file: &Gguf) -> Result<Option<Vocabulary>, String> {
-    let Some(tokens) = file.texts(TOKENS)? else { return Ok(None) };
-    if tokens.len() > MOST {
-        return Err(format!("{TOKENS}: got {} of them, need at most {MOST}", tokens.len()));
-    }
+    let Some(tokens) = file.texts(TOKENS, MOST)? else { return Ok(None) };
     let count = tokens.len();
     let key = "tokenizer.ggml.model";
     let model = file.only(key, &["gpt2", "llama", "bert"])?;
@@ -25,23 +22,18 @@ pub fn read(file: &Gguf) -> Result<Option<Vocabulary>, String> {
         None => return Err(format!("has no {key}")),
     };
     let with_scores = splitting == Splitting::Scores;
-    let scores = match file.floats("tokenizer.ggml.scores")? {
-        Some(scores) if with_scores && scores.len() != count => {
-            let got = scores.len();
-            return Err(format!("tokenizer.ggml.scores: got {got}, need one for {count} tokens"));
-        }
-        Some(scores) if with_scores => scores,
-        None if with_scores => {
-            return Err("has no tokenizer.ggml.scores, which its tokenizer needs".into());
-        }
-        _ => vec![],
+    let scores = match with_scores {
+        true => file
+            .floats("tokenizer.ggml.scores", count)?
+            .ok_or_else(|| "has no tokenizer.ggml.scores, which its tokenizer needs".to_string())?,
+        false => vec![],
     };
     if let Some(at) = scores.iter().position(|score| !score.is_finite()) {
         return Err(format!("tokenizer.ggml.scores: element {at} is {}", scores[at]));
     }
     let kinds = kinds(file, count)?;
     let merges = match splitting {
-        Splitting::ByteLevel(_) => file.texts("tokenizer.ggml.merges")?.unwrap_or_default(),
+        Splitting::ByteLevel(_) => file.texts("tokenizer.ggml.merges", MOST)?.unwrap_or_default(),
         _ => vec![],
     };
     let special = special(file, Some(count))?;
@@ -79,10 +71,9 @@ fn pre_tokenizer(file: &Gguf) -> Result<PreTokenizer, String> {
 
 fn kinds(file: &Gguf, count: usize) -> Result<Vec<TokenKind>, String> {
     let key = "tokenizer.ggml.token_type";
-    let Some(numbers) = file.integers(key)? else { return Ok(vec![TokenKind::Normal; count]) };
-    if numbers.len() != count {
-        return Err(format!("{key}: got {} of them, need one for {count} tokens", numbers.len()));
-    }
+    let Some(numbers) = file.integers(key, count)? else {
+        return Ok(vec![TokenKind::Normal; count]);
+    };
     let kind = |(i, number): (usize, &u64)| {
         let found = usize::try_from(*number).ok().and_then(|n| n.checked_sub(1));
         let found = found.and_then(|n| TokenKind::ALL.get(n).copied());
@@ -109,8 +100,13 @@ pub fn special(file: &Gguf, count: Option<usize>) -> Result<SpecialIds, String> 
         // The name that older converters wrote.
         None => id("seperator")?,
     };
+    let first = match id("bos")? {
+        Some(id) => Some(id),
+        // The name that older converters wrote for BERT.
+        None => id("cls")?,
+    };
     Ok(SpecialIds {
-        bos: id("bos")?,
+        bos: first,
         eos: id("eos")?,
         turn: id("eot")?,
         unknown: id("unknown")?,

@@ -178,7 +178,7 @@ impl Family {
 }
 
 /// Sizes and settings of a model that its heads need.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub width: usize,
     pub words: usize,

@@ -165,6 +165,26 @@ fn a_step_trains_the_updates_alone_and_they_are_saved_as_they_were_read() {
     assert!(new.adapter().0.keys().all(|name| !name.contains("lm_head")));
 }
 
+/// A misspelt name would train less than was asked for, and the head would be named but not trained.
+#[test]
+fn every_name_of_the_targets_is_that_of_a_layer() {
+    let mut model =
+        text::open(files("llama-patterns"), None, 0, &Device::flex().autodiff()).unwrap();
+    let mut adapt = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        model.adapt(&AdapterConfig::new(2, 4.0, Targets::named(&names)).unwrap(), 1)
+    };
+    for (names, wanted) in [
+        (&["q_proj", "v_prj"][..], "has the name v_prj; they end in down_proj, gate_proj"),
+        (&["q_proj", "lm_head"], "has the name lm_head; they end in"),
+        (&["proj"], "has the name proj;"),
+    ] {
+        let error = adapt(names).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+    assert!(adapt(&["q_proj", "model.layers.1.mlp.up_proj"]).unwrap() > 0);
+}
+
 /// A copy of a golden's adapter with changes.
 struct Changed(PathBuf);
 
@@ -197,7 +217,7 @@ fn changed(name: &str, config: serde_json::Value, change: impl FnOnce(&mut Array
 fn an_adapter_that_does_not_fit_is_told() {
     const Q: &str = "base_model.model.model.layers.0.self_attn.q_proj";
     type Change = fn(&mut Arrays);
-    let rows: [(serde_json::Value, Change, &str); 10] = [
+    let rows: [(serde_json::Value, Change, &str); 11] = [
         (json!({ "use_dora": true }), |_| {}, "use_dora: got true: DoRA is not supported"),
         (json!({ "peft_type": "IA3" }), |_| {}, "adapter_config.json: peft_type: got \"IA3\""),
         (json!({ "r": 4 }), |_| {}, "has rank 3, adapter_config.json says 4"),
@@ -209,6 +229,12 @@ fn an_adapter_that_does_not_fit_is_told() {
                 a.remove(&format!("{Q}.lora_B.weight"));
             },
             "self_attn.q_proj.lora_B.weight is missing",
+        ),
+        (
+            json!({}),
+            |a| a.retain(|name, _| !name.starts_with(Q)),
+            "has no update of 1 layers that adapter_config.json names (target_modules), such as \
+             model.layers.0.self_attn.q_proj",
         ),
         (
             json!({}),

@@ -2,18 +2,18 @@
 
 use super::{Quality, Sample, dequantize, quantize};
 use crate::decode::GenerationConfig;
+use crate::embed::{SentencePooling, sentence};
 use crate::text::Tokenizer;
 use crate::train;
-use regard_attention::quant::Bits;
 use regard_models::checkpoint::Arrays;
-use regard_models::gguf::{self, Kind, Written};
-use regard_models::{ModelFiles, Result};
+use regard_models::gguf::{self, Content, Kind, Output, Pooling};
+use regard_models::{Error, ModelFiles, Result};
 use std::collections::BTreeMap;
 
 /// A GGUF file, and what its types lose.
 pub struct GgufFile {
-    /// The file.
-    pub written: Written,
+    /// The file, which is made as it is written.
+    pub output: Output,
     /// Comparison with the original; `None` for types that are not quantised.
     pub quality: Option<Quality>,
     /// Names of matrices that keep a higher precision because they lose most.
@@ -41,18 +41,17 @@ pub fn to_gguf(
     let mut vocabulary = Tokenizer::of(&files)?.vocabulary()?;
     let ends = GenerationConfig::load(&files)?.eos.unwrap_or_default();
     vocabulary.special.turn = ends.into_iter().find(|id| Some(*id) != vocabulary.special.eos);
-    let bits = match kind {
-        Kind::Q8_0 => Some(Bits::Int8Groups),
-        Kind::Q4_0 => Some(Bits::Int4),
-        _ => None,
-    };
+    let (vocabulary, pooling) = (Some(&vocabulary), pooling(&files)?);
     let original = files.weights()?;
     let bytes_before = original.values().map(regard_models::checkpoint::Array::size).sum();
-    let Some(bits) = bits else {
-        let (config, weights) = dequantize(config, original);
-        let written = gguf::write(&config, &weights, Some(&vocabulary), kind, &BTreeMap::new())?;
-        return Ok(GgufFile { written, quality: None, kept: vec![], bytes_before });
+    let (config, original) = dequantize(config, original);
+    let content = Content { config: &config, weights: &original, vocabulary, pooling };
+    // What the file cannot have is told before anything is measured.
+    let output = Output::new(content, kind, &BTreeMap::new())?;
+    let Some(bits) = kind.bits() else {
+        return Ok(GgufFile { output, quality: None, kept: vec![], bytes_before });
     };
+    drop(output);
     let made = quantize(files, bits, sample, max_loss, progress)?;
     let mut others = BTreeMap::new();
     let mut weights = Arrays::new();
@@ -67,7 +66,19 @@ pub fn to_gguf(
         }
         weights.insert(name, array);
     }
-    let (config, _) = dequantize(config, Arrays::new());
-    let written = gguf::write(&config, &weights, Some(&vocabulary), kind, &others)?;
-    Ok(GgufFile { written, quality: Some(made.quality), kept: made.kept, bytes_before })
+    let output = Output::new(Content { weights: &weights, ..content }, kind, &others)?;
+    Ok(GgufFile { output, quality: Some(made.quality), kept: made.kept, bytes_before })
+}
+
+/// The pooling of a model for embeddings.
+fn pooling(files: &ModelFiles) -> Result<Option<Pooling>> {
+    let Some(settings) = sentence::read(files)? else { return Ok(None) };
+    match settings.pooling {
+        SentencePooling::Mean => Ok(Some(Pooling::Mean)),
+        SentencePooling::Cls => Ok(Some(Pooling::Cls)),
+        SentencePooling::Max => Err(Error::file(
+            files.path(sentence::MODULES),
+            "pools by the maximum, which a GGUF file cannot have: need the mean or the first token",
+        )),
+    }
 }

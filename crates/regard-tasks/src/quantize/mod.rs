@@ -131,8 +131,17 @@ pub fn quantize(
 ) -> Result<Quantized> {
     let files = train::files(files)?;
     let config = files.config()?;
-    if config.get("quantization_config").is_some() {
-        return Err(Error::file(files.path(checkpoint::CONFIG), "the model is quantised already"));
+    let of_file = files.kinds()?.into_iter().find(|kind| kind.is_quantized());
+    if of_file.is_some() || config.get("quantization_config").is_some() {
+        let of_file = of_file.map_or(String::new(), |kind| format!(" ({})", kind.name()));
+        return Err(Error::file(
+            files.path(checkpoint::CONFIG),
+            format!(
+                "the model is quantised already{of_file}. To convert it to floating point first: \
+                 regard models export {} --out FLOATS",
+                files.place().display()
+            ),
+        ));
     }
     progress("measuring the original");
     let subject = Subject::open(&files, sample)?;

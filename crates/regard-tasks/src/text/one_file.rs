@@ -1,6 +1,6 @@
-//! Tokenizers of models that are one file, whose vocabulary is inside, and the way back.
+//! Tokenizers of models that are one file, whose vocabulary is inside.
 
-use std::collections::HashMap;
+mod back;
 
 use regard_models::vocabulary::{PreTokenizer, Splitting, TokenKind, Vocabulary};
 use regard_models::{Error, Result};
@@ -11,6 +11,9 @@ use super::{Tokenizer, byte_level, wordpiece};
 
 /// Longest piece with a score, in characters: merges are found by trying all its splits.
 const LONGEST: usize = 256;
+
+/// Most bytes of the merges that are found of scores, for each byte of the vocabulary.
+const MOST_MERGES: usize = 64;
 
 /// Mark of a space in pieces.
 const SPACE: &str = "▁";
@@ -53,12 +56,16 @@ pub fn make(vocabulary: &Vocabulary) -> Result<Tokenizer> {
             let pieces = pieces(&tokens)?;
             let unknown = config.get("unk_token").and_then(Value::as_str).unwrap_or("[UNK]");
             let model = wordpiece::model(&pieces, unknown);
-            // A vocabulary without capitals is of texts without them.
-            let is_cased =
-                |token: &&String| !token.starts_with('[') && token.chars().any(char::is_uppercase);
+            // A vocabulary without capitals is of texts without them. Letters such as ℝ have no
+            // other case.
+            let changes = |c: char| c.to_lowercase().ne([c]);
+            let mut rows = tokens.iter().zip(&vocabulary.kinds).zip(specials(vocabulary));
+            let is_cased = rows.any(|((token, kind), special)| {
+                !special && *kind != TokenKind::Unused && token.chars().any(changes)
+            });
             let normalizer = json!({
                 "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
-                "strip_accents": null, "lowercase": !tokens.iter().any(|t| is_cased(&t)),
+                "strip_accents": null, "lowercase": !is_cased,
             });
             let cut = json!({"type": "BertPreTokenizer"});
             (pieces, model, normalizer, cut, wordpiece::decoder())
@@ -95,6 +102,8 @@ fn configuration(vocabulary: &Vocabulary) -> Map<String, Value> {
     put("unk_token", named(special.unknown));
     put("pad_token", named(special.padding));
     put("mask_token", named(special.mask));
+    // Without it, transformers takes a class by the type of the model.
+    put("tokenizer_class", Some("PreTrainedTokenizerFast".into()));
     put("chat_template", vocabulary.chat_template.clone().map(Value::from));
     if !of_bert {
         put("add_bos_token", Some(vocabulary.around[0].into()));
@@ -134,12 +143,13 @@ fn merges(merges: &[String]) -> Result<Vec<[&str; 2]>> {
 }
 
 /// Merges of pieces with scores: every split of a piece into two others, best pieces first.
-fn merges_of_scores(vocabulary: &Vocabulary) -> Result<Vec<[String; 2]>> {
+fn merges_of_scores(vocabulary: &Vocabulary) -> Result<Vec<[&str; 2]>> {
     let text = |kind: TokenKind| matches!(kind, TokenKind::Normal | TokenKind::Added);
     let rows = vocabulary.tokens.iter().zip(&vocabulary.kinds).zip(&vocabulary.scores);
     let rows = rows.filter(|((_, kind), _)| text(**kind));
     let rows: Vec<(&str, f32)> = rows.map(|((token, _), score)| (&**token, *score)).collect();
     let known: std::collections::HashSet<&str> = rows.iter().map(|(token, _)| *token).collect();
+    let mut rest: usize = rows.iter().map(|(token, _)| token.len() * MOST_MERGES).sum();
     let mut merges = vec![];
     for (token, score) in rows {
         let count = token.chars().count();
@@ -152,13 +162,19 @@ fn merges_of_scores(vocabulary: &Vocabulary) -> Result<Vec<[String; 2]>> {
         for (at, _) in token.char_indices().skip(1) {
             let (left, right) = token.split_at(at);
             if known.contains(left) && known.contains(right) {
+                rest = rest.checked_sub(token.len()).ok_or_else(|| {
+                    Error::invalid(format!(
+                        "its pieces are made of each other in too many ways: merges would take more \
+                         than {MOST_MERGES} times the bytes of its tokens"
+                    ))
+                })?;
                 merges.push((score, left, right));
             }
         }
     }
     // Of equal scores, a longer left part first; the sort keeps the order of ids.
     merges.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.len().cmp(&a.1.len())));
-    Ok(merges.into_iter().map(|(_, left, right)| [left.into(), right.into()]).collect())
+    Ok(merges.into_iter().map(|(_, left, right)| [left, right]).collect())
 }
 
 /// Normalizer and pre-tokenizer of byte-level BPE.
@@ -249,184 +265,35 @@ fn around(
     template(&single, &pair, id).unwrap_or(Value::Null)
 }
 
+/// Whether each token is special.
+fn specials(vocabulary: &Vocabulary) -> Vec<bool> {
+    let is_special = |kind: &TokenKind| matches!(kind, TokenKind::Control | TokenKind::Unknown);
+    let mut all: Vec<bool> = vocabulary.kinds.iter().map(is_special).collect();
+    let of_bert = vocabulary.splitting == Splitting::WordPiece;
+    if of_bert && !all.contains(&true) {
+        // Files of BERT may have no kinds.
+        let special = &vocabulary.special;
+        let named = [special.bos, special.eos, special.separator, special.unknown];
+        let named = named.into_iter().chain([special.padding, special.mask]).flatten();
+        named.for_each(|id| all[id as usize] = true);
+        for (token, special) in vocabulary.tokens.iter().zip(&mut all) {
+            *special |= wordpiece::SPECIAL.contains(&token.as_str());
+        }
+    }
+    all
+}
+
 /// Tokens that are found in a text before it is split.
 fn added(vocabulary: &Vocabulary) -> Vec<Value> {
-    let of_bert = vocabulary.splitting == Splitting::WordPiece;
-    let rows = vocabulary.tokens.iter().zip(&vocabulary.kinds).enumerate();
-    let rows = rows.filter_map(|(id, (token, kind))| {
-        let special = match kind {
-            TokenKind::Control => true,
-            TokenKind::Unknown => true,
-            TokenKind::Added => false,
-            // Files of BERT have no kinds of their own.
-            _ if of_bert && word_piece(token) == *token => true,
-            _ => return None,
-        };
+    let rows = vocabulary.tokens.iter().zip(&vocabulary.kinds).zip(specials(vocabulary));
+    let rows = rows.enumerate().filter_map(|(id, ((token, kind), special))| {
+        if !special && *kind != TokenKind::Added {
+            return None;
+        }
         Some(json!({"id": id, "content": token, "single_word": false, "lstrip": false,
                     "rstrip": false, "normalized": false, "special": special}))
     });
     rows.filter(|row| row["content"] != "").collect()
-}
-
-impl Tokenizer {
-    /// Returns the vocabulary, for a model that is one file.
-    ///
-    /// # Errors
-    /// If the tokenizer is of a kind that such files do not have.
-    pub fn vocabulary(&self) -> Result<Vocabulary> {
-        let whole: Value = serde_json::from_str(&self.to_json()).expect("JSON of the library");
-        let model = &whole["model"];
-        let splitting = splitting(&whole)?;
-        let of_bert = splitting == Splitting::WordPiece;
-        let mut tokens: Vec<Option<String>> = vec![None; self.size()];
-        let mut kinds = vec![TokenKind::Unused; self.size()];
-        for (token, id) in model["vocab"].as_object().into_iter().flatten() {
-            let id = id.as_u64().unwrap_or(0) as usize;
-            let is_byte = splitting == Splitting::Scores
-                && token.len() == 6
-                && token.starts_with("<0x")
-                && token.ends_with('>');
-            kinds[id] = if is_byte { TokenKind::Byte } else { TokenKind::Normal };
-            tokens[id] = Some(match &splitting {
-                Splitting::WordPiece => phantom(token),
-                Splitting::Scores => token.replace(' ', SPACE),
-                Splitting::ByteLevel(_) => token.clone(),
-            });
-        }
-        for token in whole["added_tokens"].as_array().into_iter().flatten() {
-            let (Some(id), Some(name)) = (token["id"].as_u64(), token["content"].as_str()) else {
-                continue;
-            };
-            let special = token["special"] == true;
-            kinds[id as usize] = if special { TokenKind::Control } else { TokenKind::Added };
-            tokens[id as usize] = Some(name.to_string());
-        }
-        let special = self.special();
-        if let Some(unknown) = special.unk.filter(|_| splitting == Splitting::Scores) {
-            kinds[unknown as usize] = TokenKind::Unknown;
-        }
-        let tokens: Vec<String> = tokens
-            .into_iter()
-            .enumerate()
-            .map(|(id, token)| token.unwrap_or_else(|| format!("[UNUSED{id}]")))
-            .collect();
-        let pair = |merge: &Value| match merge {
-            Value::String(merge) => merge.clone(),
-            both => {
-                let part = |i: usize| both[i].as_str().unwrap_or_default();
-                format!("{} {}", part(0), part(1))
-            }
-        };
-        let merges: Vec<String> =
-            model["merges"].as_array().into_iter().flatten().map(pair).collect();
-        let with_scores = splitting == Splitting::Scores;
-        let scores = if with_scores { scores(&tokens, &merges) } else { vec![] };
-        let adds = |id: Option<u32>, last: bool| -> Result<bool> {
-            let ids = self.encode_special("a", None)?.ids;
-            let at = if last { ids.last() } else { ids.first() };
-            Ok(id.is_some() && at.copied() == id)
-        };
-        let (first, last) = match of_bert {
-            true => (special.cls, special.sep),
-            false => (self.configured_bos(), special.eos),
-        };
-        let flag = |key: &str| self.config_value(key).and_then(Value::as_bool);
-        let around = [
-            flag("add_bos_token").map_or_else(|| adds(first, false), Ok)?,
-            flag("add_eos_token").map_or_else(|| adds(last, true), Ok)?,
-        ];
-        let template = self.config_value("chat_template").and_then(Value::as_str);
-        Ok(Vocabulary {
-            special: regard_models::vocabulary::SpecialIds {
-                bos: first,
-                eos: last,
-                turn: None,
-                unknown: special.unk,
-                padding: special.pad,
-                separator: special.sep.filter(|_| of_bert),
-                mask: special.mask.filter(|_| of_bert),
-            },
-            space_before: with_scores && whole["normalizer"].to_string().contains("Prepend"),
-            chat_template: template.map(str::to_string),
-            merges: if with_scores { vec![] } else { merges },
-            splitting,
-            tokens,
-            kinds,
-            scores,
-            around,
-        })
-    }
-}
-
-/// The inverse of [`word_piece`].
-fn phantom(token: &str) -> String {
-    if token.starts_with('[') && token.ends_with(']') {
-        return token.to_string();
-    }
-    match token.strip_prefix(wordpiece::WITHIN) {
-        Some(within) => within.to_string(),
-        None => format!("{SPACE}{token}"),
-    }
-}
-
-/// Scores that give the order of merges: a piece has minus the rank of the first merge that makes it.
-fn scores(tokens: &[String], merges: &[String]) -> Vec<f32> {
-    let mut ranks: HashMap<String, usize> = HashMap::new();
-    for (rank, merge) in merges.iter().enumerate() {
-        ranks.entry(merge.replacen(' ', "", 1)).or_insert(rank);
-    }
-    let score = |token: &String| -(ranks.get(token).copied().unwrap_or(merges.len()) as f32);
-    tokens.iter().map(score).collect()
-}
-
-/// Recognises how a tokenizer splits texts.
-fn splitting(whole: &Value) -> Result<Splitting> {
-    let model = &whole["model"];
-    let kind = model["type"].as_str().unwrap_or("no type");
-    match kind {
-        "WordPiece" => return Ok(Splitting::WordPiece),
-        // Pieces of one character need no merges.
-        "WordLevel" if is_of_characters(whole) => return Ok(Splitting::Scores),
-        "BPE" if model["byte_fallback"] == true => return Ok(Splitting::Scores),
-        "BPE" => {}
-        other => {
-            return Err(Error::invalid(format!(
-                "a GGUF file cannot have a tokenizer of type {other}: need BPE, WordPiece or characters"
-            )));
-        }
-    }
-    let cut = without_offsets(&whole["pre_tokenizer"]);
-    let found = PreTokenizer::NAMES
-        .iter()
-        .find(|(_, of)| without_offsets(&byte_level_steps(*of).1) == cut)
-        .map(|(_, of)| *of);
-    let names = PreTokenizer::NAMES.map(|(name, _)| name).join(", ");
-    found.map(Splitting::ByteLevel).ok_or_else(|| {
-        Error::invalid(format!(
-            "its pre_tokenizer is not one that a GGUF file can name: need that of {names}"
-        ))
-    })
-}
-
-/// Whether every character of a text is a token.
-fn is_of_characters(whole: &Value) -> bool {
-    let cut = &whole["pre_tokenizer"];
-    cut["type"] == "Split"
-        && cut["behavior"] == "Isolated"
-        && [r"[\s\S]", "."].iter().any(|all| cut["pattern"]["Regex"] == *all)
-        && whole["normalizer"]["normalizers"].as_array().is_none_or(Vec::is_empty)
-}
-
-/// A part without `trim_offsets`, which changes no token.
-fn without_offsets(value: &Value) -> Value {
-    match value {
-        Value::Object(keys) => {
-            let keys = keys.iter().filter(|(key, _)| *key != "trim_offsets");
-            keys.map(|(key, value)| (key.clone(), without_offsets(value))).collect()
-        }
-        Value::Array(all) => all.iter().map(without_offsets).collect(),
-        other => other.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use super::folder::{Known, added_tokens, flag, template, token_name};
 /// Prefix of a piece that continues a word.
 pub const WITHIN: &str = "##";
 
+/// Special tokens of BERT's own vocabularies.
+pub const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+
 /// Longest word in characters; a longer one is unknown, because matching takes quadratic time.
 const LONGEST_WORD: usize = 100;
 

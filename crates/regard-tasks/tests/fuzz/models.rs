@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 use regard_fuzz::{Scratch, fuzz, parts};
 use regard_models::checkpoint::{self, Arrays, Precision};
-use regard_models::{Network, zoo};
+use regard_models::{ModelFiles, Network, zoo};
 use regard_tasks::decode::Options;
 use regard_tasks::embed::sentence;
 use regard_tasks::inspect::inspect;
@@ -71,6 +71,19 @@ fn use_tokenizer(tokenizer: &Tokenizer) {
     }
     let _ = tokenizer.decode(&[0, 1, 2, 3, u32::MAX]);
     let _ = (tokenizer.size(), tokenizer.special(), tokenizer.token(5));
+}
+
+/// Tokenizers of the vocabularies inside of GGUF files.
+#[test]
+fn fuzz_gguf() {
+    let scratch = Scratch::default();
+    fuzz!("gguf", |bytes: &[u8]| {
+        let files = ModelFiles::from(&scratch.write("model.gguf", bytes));
+        let Ok(tokenizer) = Tokenizer::of(&files) else { return false };
+        use_tokenizer(&tokenizer);
+        let _ = tokenizer.vocabulary();
+        true
+    });
 }
 
 #[test]

@@ -7,6 +7,7 @@ use regard_models::{Error, ModelFiles};
 use regard_tasks::generate::{Generator, LongText};
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::train::{RunOptions, RunSummary, TrainOutcome, start};
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -95,10 +96,44 @@ fn a_run_of_an_adapter_is_its_base_with_the_adapter() {
     let own = score(ModelFiles::from(&run));
     assert_eq!(beside, own);
     assert!(own > plain + 1.0, "{own} {plain}");
+    // Without the name of its base, no folder is tried.
+    let place = run.join("model").join(adapter::CONFIG);
+    let written = fs::read_to_string(&place).unwrap();
+    let mut config: Value = serde_json::from_str(&written).unwrap();
+    for none in [Value::Null, "".into()] {
+        config["base_model_name_or_path"] = none;
+        fs::write(&place, config.to_string()).unwrap();
+        let error = Generator::load(&run).err().unwrap().to_string();
+        assert!(error.contains("base_model_name_or_path: is missing"), "{error}");
+    }
+    // That of the Hub has an id, and is found by the program.
+    config["base_model_name_or_path"] = "owner/small".into();
+    config["revision"] = "abc".into();
+    fs::write(&place, config.to_string()).unwrap();
+    let files = ModelFiles::from(&run.join("model"));
+    let of_hub = Some(("owner/small".to_string(), Some("abc".to_string())));
+    assert_eq!(files.base_elsewhere().unwrap(), of_hub);
+    assert_eq!(score(files.with_base(base.join("model"))), own);
+    fs::write(&place, written).unwrap();
     // A base that is elsewhere is told, with what to do.
     fs::rename(&base, folder.0.join("moved")).unwrap();
     let error = Generator::load(&run).err().unwrap().to_string();
     assert!(error.contains("base_model_name_or_path") && error.contains("--adapter"), "{error}");
+}
+
+/// A folder of the cache would be that of this machine alone.
+#[test]
+fn a_base_of_the_hub_is_written_by_its_id_and_commit() {
+    let folder = Folder::new("lora-hub");
+    let base = base(&folder.0, GPT2);
+    let run = folder.0.join("run");
+    let lora = "[lora]\nrank = 2";
+    let mut recipe = task(&of(&folder.0, "from = 'owner/small'", lora, 4));
+    recipe.set_origin(base.join("model"), Some("0123abc".into()));
+    trained(&*recipe, &run, false, None);
+    let config = adapter::read_config(&run.join("model")).unwrap();
+    assert_eq!(config.base.as_deref(), Some("owner/small"));
+    assert_eq!(config.revision.as_deref(), Some("0123abc"));
 }
 
 #[test]
@@ -174,7 +209,17 @@ fn settings_of_an_adapter_that_cannot_be_are_told() {
             "[lora]\nrank = 2\ntargets = ['q_proj']".into(),
             "they end in c_attn, c_fc, c_proj",
         ),
+        (
+            &from,
+            "[lora]\nrank = 2\ntargets = ['c_attn', 'lm_head']".into(),
+            "has the name lm_head; they end in c_attn, c_fc, c_proj",
+        ),
         (&from, "[lora]\nrank = 2\ntargets = []".into(), "lora.targets: need names"),
+        (
+            &from,
+            "[lora]\nrank = 2\n[model]\nlayer_norm_epsilon = 0.1".into(),
+            "model.layer_norm_epsilon: cannot be set with [lora]",
+        ),
         (&from, scratch.clone(), "vocabulary: cannot be set with `from`"),
         ("", String::new(), "vocabulary: need one, or a model in `from`"),
     ] {

@@ -79,12 +79,12 @@ enum Stored {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     match (flags.what, flags.model) {
         (None, None) => {
-            flags.hub.refuse_storage("a list of models loads none; leave it out")?;
+            flags.hub.refuse_weight_flags("a list of models loads none; leave it out")?;
             list(global, out)?
         }
         (None, Some(model)) => {
             let model_quoted = quoted(&model);
-            flags.hub.refuse_storage(&format!(
+            flags.hub.refuse_weight_flags(&format!(
                 "the files of a model are listed as they are; its size when it is quantised: \
                  regard inspect {model_quoted} --storage int8"
             ))?;

@@ -103,7 +103,7 @@ impl Hub {
     ///
     /// # Errors
     /// If one was given.
-    pub fn refuse_storage(&self, instead: &str) -> Result<()> {
+    pub fn refuse_weight_flags(&self, instead: &str) -> Result<()> {
         if self.adapter.is_some() {
             bail!("--adapter: the files of a model are listed as they are; leave it out");
         }

@@ -111,6 +111,17 @@ fn a_gguf_file_is_written_measured_and_read() {
     let ran = |model| regard(&["generate", "ROMEO:", "--max-new-tokens", "20", "--model", model]);
     assert_eq!(ran(file).out.len(), ran(model).out.len());
     fails(&["quantize", model, "--to", "gguf:F32", "--out", file], &["--out", "exists already"]);
+    // It is quantised already, and the command that is named gives floats back.
+    let export = format!("regard models export {file} --out FLOATS");
+    let out = home.join("int8");
+    let out = out.to_str().unwrap();
+    fails(
+        &["quantize", file, "--to", "int8", "--out", out],
+        &["quantised already (Q8_0)", &export],
+    );
+    let ran = ["score", "To be", "--model", file, "--storage"];
+    fails(&[&ran[..], &["int4"]].concat(), &["is quantised already", &export]);
+    json(&[&ran[..], &["int8-groups", "--json"]].concat());
     let out = home.join("other.gguf");
     let out = out.to_str().unwrap();
     fails(&["quantize", "en-fr", "--to", "gguf:F32", "--out", out], &["model_type", "llama"]);

@@ -1,6 +1,9 @@
 //! Keys of a file's metadata.
 
 use super::super::kinds::Kind;
+use super::super::names;
+use super::super::{Architecture, Pooling};
+use super::Content;
 use crate::checkpoint::Arrays;
 use crate::rope::Rope;
 use crate::vocabulary::{Splitting, TokenKind, Vocabulary};
@@ -74,7 +77,12 @@ impl Sizes<'_> {
 }
 
 /// Keys of a model's configuration.
-pub fn of_model(of: &str, config: &Value, weights: &Arrays, kind: Kind) -> Result<Entries, String> {
+pub fn of_model(
+    architecture: &Architecture,
+    content: &Content,
+    kind: Kind,
+) -> Result<Entries, String> {
+    let (of, &Content { config, weights, pooling, .. }) = (architecture.name, content);
     let sizes = Sizes(config);
     let mut entries: Entries = vec![
         ("general.architecture".into(), Entry::Text(of.into())),
@@ -99,8 +107,9 @@ pub fn of_model(of: &str, config: &Value, weights: &Arrays, kind: Kind) -> Resul
         put("attention.layer_norm_epsilon", eps(&["layer_norm_epsilon", "layer_norm_eps"], usual));
         if of == "bert" {
             put("attention.causal", Entry::Truth(false));
-            // Mean, as sentence-transformers' usual models have it.
-            put("pooling_type", number(1));
+            put("pooling_type", number(pooling.unwrap_or(Pooling::Mean).number()));
+            let types = rows(weights, "embeddings.token_type_embeddings.weight")?;
+            entries.push(("tokenizer.ggml.token_type_count".into(), number(types)));
         }
         return Ok(entries);
     }
@@ -110,8 +119,7 @@ pub fn of_model(of: &str, config: &Value, weights: &Arrays, kind: Kind) -> Resul
     put("attention.key_length", number(head));
     put("attention.value_length", number(head));
     put("rope.dimension_count", number(head));
-    let words = weights.get("model.embed_tokens.weight").map(|table| table.shape[0] as u32);
-    put("vocab_size", number(words.ok_or("the model has no model.embed_tokens.weight")?));
+    put("vocab_size", number(words(architecture, weights)?));
     let rope = rope(of, config)?;
     put("rope.freq_base", Entry::Float(rope.base));
     if let Scaling::Linear { factor } = rope.scaling {
@@ -119,30 +127,25 @@ pub fn of_model(of: &str, config: &Value, weights: &Arrays, kind: Kind) -> Resul
         put("rope.scaling.factor", Entry::Float(factor as f32));
     }
     if of == "gemma3" {
-        gemma3(config, head, &mut put)?;
+        gemma3(config, &mut put);
     }
     Ok(entries)
 }
 
-/// Keys of Gemma 3, of which files leave out the order of windows and the scale of the scores.
-fn gemma3(config: &Value, head: u32, put: &mut dyn FnMut(&str, Entry)) -> Result<(), String> {
-    let layers = config["num_hidden_layers"].as_u64().unwrap_or(0);
-    let scalar = config["query_pre_attn_scalar"].as_f64().unwrap_or(256.0);
-    if scalar != f64::from(head) && layers != 62 {
-        return Err(format!(
-            "query_pre_attn_scalar: got {scalar}; a GGUF file can have {head} only, the width of a \
-             head"
-        ));
-    }
-    let types: Vec<&str> =
-        config["layer_types"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let usual =
-        |i: usize| if (i + 1).is_multiple_of(6) { "full_attention" } else { "sliding_attention" };
-    if types.iter().enumerate().any(|(i, kind)| *kind != usual(i)) {
-        return Err(
-            "layer_types: a GGUF file can have full attention in every sixth layer only".into()
-        );
-    }
+/// Number of rows of the embeddings.
+pub fn words(of: &Architecture, weights: &Arrays) -> Result<u32, String> {
+    let (name, _) = names::ours(of.names, "token_embd.weight").ok_or("has no embeddings")?;
+    rows(weights, &name)
+}
+
+fn rows(weights: &Arrays, name: &str) -> Result<u32, String> {
+    let rows = weights.get(name).and_then(|table| table.shape.first());
+    let rows = rows.and_then(|rows| u32::try_from(*rows).ok());
+    rows.ok_or_else(|| format!("the model has no {name} with rows"))
+}
+
+/// Keys of Gemma 3.
+fn gemma3(config: &Value, put: &mut dyn FnMut(&str, Entry)) {
     let window = config["sliding_window"].as_u64().unwrap_or(4096);
     put("attention.sliding_window", Entry::Number(window as u32));
     let near = config["rope_parameters"]["sliding_attention"]["rope_theta"].as_f64();
@@ -151,7 +154,6 @@ fn gemma3(config: &Value, head: u32, put: &mut dyn FnMut(&str, Entry)) -> Result
     if let Some(cap) = config["final_logit_softcapping"].as_f64() {
         put("final_logit_softcapping", Entry::Float(cap as f32));
     }
-    Ok(())
 }
 
 fn head_width(config: &Value) -> Result<u32, String> {
@@ -193,8 +195,13 @@ pub fn divisors(of: &str, config: &Value) -> Result<Option<Vec<f32>>, String> {
     Ok(Some(both.map(|(plain, scaled)| (plain / scaled) as f32).collect()))
 }
 
-/// Keys of a vocabulary.
-pub fn of_vocabulary(of: &str, vocabulary: &Vocabulary) -> Entries {
+/// Keys of a vocabulary. llama.cpp takes its size for the number of rows of the embeddings, so that
+/// rows without a token get one that is in no text.
+pub fn of_vocabulary(vocabulary: &Vocabulary, rows: u32) -> Result<Entries, String> {
+    let count = vocabulary.tokens.len();
+    let Some(missing) = (rows as usize).checked_sub(count) else {
+        return Err(format!("the tokenizer has {count} tokens, the model has rows for {rows}"));
+    };
     let (model, pre) = match vocabulary.splitting {
         Splitting::ByteLevel(pre) => ("gpt2", pre.name()),
         Splitting::Scores => ("llama", "default"),
@@ -207,15 +214,17 @@ pub fn of_vocabulary(of: &str, vocabulary: &Vocabulary) -> Entries {
     let mut put = |key: &str, entry| entries.push((format!("tokenizer.ggml.{key}"), entry));
     put("model", Entry::Text(model.into()));
     put("pre", Entry::Text(pre.into()));
-    put("tokens", Entry::Texts(vocabulary.tokens.clone()));
-    put("token_type", Entry::Integers(vocabulary.kinds.iter().map(kind).collect()));
+    let padding = (count..count + missing).map(|id| format!("[PAD{id}]"));
+    put("tokens", Entry::Texts(vocabulary.tokens.iter().cloned().chain(padding).collect()));
+    let kinds = vocabulary.kinds.iter().chain(std::iter::repeat_n(&TokenKind::Unused, missing));
+    put("token_type", Entry::Integers(kinds.map(kind).collect()));
     match vocabulary.splitting {
         Splitting::ByteLevel(_) => put("merges", Entry::Texts(vocabulary.merges.clone())),
-        Splitting::Scores => put("scores", Entry::Floats(vocabulary.scores.clone())),
+        Splitting::Scores => {
+            let scores = vocabulary.scores.iter().copied();
+            put("scores", Entry::Floats(scores.chain(std::iter::repeat_n(0.0, missing)).collect()));
+        }
         Splitting::WordPiece => {}
-    }
-    if of == "bert" {
-        put("token_type_count", Entry::Number(2));
     }
     let special = &vocabulary.special;
     for (name, id) in [
@@ -239,5 +248,5 @@ pub fn of_vocabulary(of: &str, vocabulary: &Vocabulary) -> Entries {
     if let Some(template) = &vocabulary.chat_template {
         entries.push(("tokenizer.chat_template".into(), Entry::Text(template.clone())));
     }
-    entries
+    Ok(entries)
 }

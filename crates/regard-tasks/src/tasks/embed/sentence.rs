@@ -2,9 +2,10 @@
 //! after the encoder, and each module's folder configures it.
 
 use super::SentencePooling;
+use regard_models::gguf::Pooling;
 use regard_models::{Error, ModelFiles, Result, checkpoint};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -33,11 +34,18 @@ struct Module {
     class: String,
 }
 
-/// Reads a model's settings; `None` if it has no `modules.json`.
+/// Reads a model's settings; `None` if it has no `modules.json`, or is a file that does not say them.
 ///
 /// # Errors
 /// If it lists a module or a pooling that is not supported.
 pub fn read(model: &ModelFiles) -> Result<Option<SentenceSettings>> {
+    if let Some(pooling) = model.pooling()? {
+        let pooling = match pooling {
+            Pooling::Mean => SentencePooling::Mean,
+            Pooling::Cls => SentencePooling::Cls,
+        };
+        return Ok(Some(SentenceSettings { pooling, normalize: false }));
+    }
     // Built-in models have no `modules.json`.
     let Some(folder) = model.folder() else { return Ok(None) };
     let path = folder.join(MODULES);
@@ -48,7 +56,7 @@ pub fn read(model: &ModelFiles) -> Result<Option<SentenceSettings>> {
             "Transformer" => {}
             "Pooling" => {
                 let config = folder.join(of).join("config.json");
-                let json = json(&config)?.ok_or_else(|| {
+                let json = read_json(&config)?.ok_or_else(|| {
                     Error::file(&path, format!("names {of:?}, which has no config.json"))
                 })?;
                 sentence.pooling = pooling(&json).map_err(|m| Error::file(&config, m))?;
@@ -75,8 +83,38 @@ pub fn files(modules_file: &Path) -> Result<Vec<String>> {
     Ok(pools.map(|module| format!("{}/config.json", module.path)).collect())
 }
 
+/// Returns the files that say a model's settings, with their paths in its folder; `width` is that of
+/// its embeddings.
+pub fn written(settings: SentenceSettings, width: &Value) -> Vec<(String, Vec<u8>)> {
+    let module = |number: usize, path: &str, class: &str| {
+        json!({
+            "idx": number, "name": number.to_string(), "path": path,
+            "type": format!("sentence_transformers.models.{class}"),
+        })
+    };
+    let mut modules = vec![module(0, "", "Transformer"), module(1, "1_Pooling", "Pooling")];
+    if settings.normalize {
+        modules.push(module(2, "2_Normalize", "Normalize"));
+    }
+    let is = |pooling| settings.pooling == pooling;
+    let pooling = json!({
+        "word_embedding_dimension": width,
+        "pooling_mode_cls_token": is(SentencePooling::Cls),
+        "pooling_mode_mean_tokens": is(SentencePooling::Mean),
+        "pooling_mode_max_tokens": is(SentencePooling::Max),
+    });
+    let text = |json: &Value| {
+        let text = serde_json::to_string_pretty(json).expect("JSON values can be written");
+        (text + "\n").into_bytes()
+    };
+    vec![
+        (MODULES.to_string(), text(&Value::from(modules))),
+        ("1_Pooling/config.json".to_string(), text(&pooling)),
+    ]
+}
+
 fn modules(path: &Path) -> Result<Option<Vec<Module>>> {
-    let Some(json) = json(path)? else { return Ok(None) };
+    let Some(json) = read_json(path)? else { return Ok(None) };
     let modules: Vec<Module> = serde_json::from_value(json)
         .map_err(|e| Error::file(path, format!("not a list of modules: {e}")))?;
     if modules.len() > MOST {
@@ -97,7 +135,7 @@ fn modules(path: &Path) -> Result<Option<Vec<Module>>> {
     }
 }
 
-fn json(path: &Path) -> Result<Option<Value>> {
+fn read_json(path: &Path) -> Result<Option<Value>> {
     if let Err(error) = fs::metadata(path)
         && error.kind() == ErrorKind::NotFound
     {
@@ -138,7 +176,6 @@ fn pooling(json: &Value) -> Result<SentencePooling, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_list_of_modules_is_a_file_of_bounded_size() {
@@ -155,6 +192,44 @@ mod tests {
         let error = read(&(&folder).into()).unwrap_err().to_string();
         assert!(error.contains(MODULES) && error.contains("not a regular file"), "{error}");
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn settings_are_written_as_they_are_read() {
+        let folder = std::env::temp_dir().join(format!("regard-sentence-{}", std::process::id()));
+        fs::create_dir_all(folder.join("1_Pooling")).unwrap();
+        for pooling in [SentencePooling::Mean, SentencePooling::Cls, SentencePooling::Max] {
+            for normalize in [false, true] {
+                let settings = SentenceSettings { pooling, normalize };
+                for (name, bytes) in written(settings, &json!(8)) {
+                    fs::write(folder.join(name), bytes).unwrap();
+                }
+                assert_eq!(read(&(&folder).into()).unwrap(), Some(settings));
+            }
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_of_llama_cpp_say_their_pooling() {
+        let fixture =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/gguf/bert-Model.gguf");
+        let mut bytes = fs::read(fixture).unwrap();
+        let key = b"bert.pooling_type";
+        let at = bytes.windows(key.len()).position(|part| part == key).unwrap() + key.len() + 4;
+        let file = std::env::temp_dir().join(format!("regard-pooling-{}.gguf", std::process::id()));
+        let mut read_with = |number: u8| {
+            bytes[at] = number;
+            fs::write(&file, &bytes).unwrap();
+            read(&(&file).into())
+        };
+        let pooling = |found: Result<Option<SentenceSettings>>| found.unwrap().map(|s| s.pooling);
+        assert_eq!(pooling(read_with(1)), Some(SentencePooling::Mean));
+        assert_eq!(pooling(read_with(2)), Some(SentencePooling::Cls));
+        assert_eq!(pooling(read_with(0)), None);
+        let error = read_with(4).unwrap_err().to_string();
+        assert!(error.contains("bert.pooling_type: got 4 (RANK)"), "{error}");
+        fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -21,6 +21,8 @@ const LARGEST: u64 = 1 << 24;
 pub(super) struct Pretrained {
     folder: PathBuf,
     files: ModelFiles,
+    /// Id and commit, if it is a model of the Hub.
+    of_hub: Option<(String, String)>,
 }
 
 impl Pretrained {
@@ -32,7 +34,9 @@ impl Pretrained {
             // Checkpoints do not hold the weights: a resumed run must find the same.
             files.weight_files()?.iter().for_each(|path| ledger::note(path));
         }
-        Ok(Some(Pretrained { folder, files }))
+        // Only models of the Hub have a revision.
+        let of_hub = recipe.from.clone().zip(recipe.revision.clone());
+        Ok(Some(Pretrained { folder, files, of_hub }))
     }
 
     /// Loads the tokenizer.
@@ -46,6 +50,14 @@ impl Pretrained {
         let mut config = text::read_config(&self.folder)?;
         let own = recipe.model.as_object();
         let own = own.ok_or_else(|| Error::invalid("model: need a table"))?;
+        let is_dropout = |key: &str| key.contains("dropout") || key.ends_with("_pdrop");
+        let other = own.keys().find(|key| !is_dropout(key));
+        if let Some(key) = other.filter(|_| recipe.lora.is_some()) {
+            return Err(Error::invalid(format!(
+                "model.{key}: cannot be set with [lora]: the adapter would belong to another model \
+                 than that of `from`. Only dropout can be"
+            )));
+        }
         for (key, value) in own {
             config[key] = value.clone();
         }
@@ -70,8 +82,16 @@ impl Pretrained {
             )));
         }
         let mut config = lora.config().map_err(Error::Invalid)?;
-        let base = std::fs::canonicalize(&self.folder).map_err(Error::io(&self.folder))?;
-        config.base = Some(base.display().to_string());
+        match &self.of_hub {
+            // Where its files are differs between machines.
+            Some((id, commit)) => {
+                (config.base, config.revision) = (Some(id.clone()), Some(commit.clone()));
+            }
+            None => {
+                let base = std::fs::canonicalize(&self.folder).map_err(Error::io(&self.folder))?;
+                config.base = Some(base.display().to_string());
+            }
+        }
         Ok(config)
     }
 

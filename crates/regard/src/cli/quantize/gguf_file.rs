@@ -53,8 +53,8 @@ pub fn write(
     global: &Global,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
-    let (written, halves) = (&made.written, &made.written.halves);
-    checkpoint::write_file(&flags.out, &written.bytes)?;
+    let (output, halves) = (&made.output, &made.output.halves);
+    checkpoint::write_file_with(&flags.out, |file| output.write(file))?;
     if !halves.is_empty() {
         note(&format!(
             "{} have rows that are no whole blocks of {}, and are in F16: {}",
@@ -63,7 +63,7 @@ pub fn write(
             regard_tasks::say::list(&halves.iter().map(String::as_str).collect::<Vec<_>>(), 8)
         ));
     }
-    let (before, after) = (made.bytes_before, written.bytes.len());
+    let (before, after) = (made.bytes_before, output.size());
     if global.json {
         let report = Report {
             model: &flags.model,
@@ -71,7 +71,7 @@ pub fn write(
             storage: flags.to.name(),
             data: made.quality.is_some().then_some(&*sample.name),
             quality: made.quality.as_ref(),
-            tensors: written.counts.iter().map(|(kind, count)| (kind.name(), *count)).collect(),
+            tensors: output.counts.iter().map(|(kind, count)| (kind.name(), *count)).collect(),
             higher_precision: &made.kept,
             bytes_before: before,
             bytes_after: after,
@@ -79,7 +79,7 @@ pub fn write(
         write_json(out, &report)?;
         return Ok(Outcome::Positive);
     }
-    let counts = written.counts.iter().map(|(kind, count)| format!("{count} in {}", kind.name()));
+    let counts = output.counts.iter().map(|(kind, count)| format!("{count} in {}", kind.name()));
     let counts: Vec<String> = counts.collect();
     let [large, small] = [before, after].map(|n| bytes(n as u64));
     writeln!(
