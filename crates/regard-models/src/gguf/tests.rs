@@ -101,8 +101,14 @@ fn types_that_kernels_do_not_have_are_quantised_as_they_are_read() {
     let file = File::default()
         .key("general.architecture", 8, &text("llama"))
         .tensor("blk.0.attn_v.weight", &[256, 32], 14, 0)
-        .tensor("token_embd.weight", &[256, 32], 14, 32 * 210 + 16);
-    let data = (0..2 * (32 * 210 + 16)).map(|i| if i % 210 > 207 { 0 } else { i as u8 }).collect();
+        .tensor("token_embd.weight", &[256, 32], 14, 32 * 210);
+    // Each block has the scale 1/16 in its last two bytes.
+    let byte = |i: usize| match i % 210 {
+        208 => 0,
+        209 => 0x2c,
+        _ => i as u8,
+    };
+    let data = (0..2 * 32 * 210).map(byte).collect();
     let file = File { data, ..file }.parse().unwrap();
     let floats = file.weights().unwrap();
     assert!(floats.values().all(|array| !array.is_quantized()));
