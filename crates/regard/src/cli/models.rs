@@ -93,11 +93,11 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         (Some(What::Export { model, out: folder, precision, hub }), _) => {
             if let Some(bits) = hub.bits() {
                 bail!(
-                    "--storage {0}: export writes floating point. To write quantised weights: \
-                     regard quantize {1} --to {0} --out {2}",
+                    "--storage {0}: export writes floating point. Leave it out, and then quantise \
+                     what was written: regard quantize {1} --to {0} --out {2}",
                     bits.name(),
-                    quoted(&model),
-                    quoted(folder.display())
+                    quoted(folder.display()),
+                    quoted(format!("{}-{}", folder.display(), bits.name()))
                 );
             }
             models::check_out(&folder)?;

@@ -32,15 +32,16 @@ gguf:F32 write one file for llama.cpp, with tokenizer and chat template: of llam
 window, qwen3, gemma3_text, gpt2 and bert. F16 and F32 are not measured.
 
 Examples:
-  regard quantize en-fr-bahdanau --to int8 --out int8      # built-in model and sentences
-  regard quantize runs/plays --to int4 --out int4 --data plays.txt     # your run, your text
+  regard models export en-fr-bahdanau --out floats         # built-in models are in int8 already
+  regard quantize floats --to int4 --out int4 --max-loss 20             # built-in sentences
+  regard quantize runs/plays --to int8 --out plays8 --data plays.txt    # your run, your text
   regard quantize runs/fr --to int8 --out fr8 --data pairs.tsv  # source, tab, translation
   regard quantize runs/fr --to int8 --out fr8 --data pairs.csv --source en --target fr  # columns
   regard quantize runs/plays --to gguf:Q8_0 --out plays.gguf           # your run, for llama.cpp
-  regard translate 'They are watching.' --model int8
+  regard translate 'They are watching.' --model int4
 
 To quantise on load, without writing: --storage int8 with any command that opens a model. To get
-floating point back, for training or transformers: regard models export int8 --out floats";
+floating point back, for training or transformers: regard models export int4 --out floats4";
 
 /// Write a model with weights of 16, 8 or 4 bits, after measuring its loss
 #[derive(Args)]

@@ -8,6 +8,14 @@ fn quantize(model: &str, to: &str, out: &Path, more: &[&str]) -> serde_json::Val
     json(&[&["quantize", model, "--to", to, "--out", out, "--json"], more].concat())
 }
 
+/// A built-in model in floating point.
+fn floats(name: &str, home: &Path) -> String {
+    let out = home.join(format!("{name}-floats")).display().to_string();
+    let ran = regard(&["models", "export", name, "--out", &out]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    out
+}
+
 #[test]
 fn a_language_model_is_written_measured_and_read() {
     let home = folder("quantize-language");
@@ -136,7 +144,8 @@ fn a_translator_is_measured_on_your_pairs() {
     std::fs::write(&pairs, "They are watching.\tIls regardent.\nI am here.\tJe suis ici.\n")
         .unwrap();
     let out = home.join("int8");
-    let said = quantize("en-fr-bahdanau", "int8", &out, &["--data", pairs.to_str().unwrap()]);
+    let model = floats("en-fr-bahdanau", &home);
+    let said = quantize(&model, "int8", &out, &["--data", pairs.to_str().unwrap()]);
     assert_eq!(
         (&said["quality"]["measure"], &said["quality"]["texts"]),
         (&"bleu".into(), &2.into())
@@ -160,15 +169,16 @@ fn columns_of_a_table_are_chosen() {
     };
     let rows = "1\tThey are watching.\tIls regardent.\n2\tI am here.\tJe suis ici.\n";
     let chosen = ["--source", "2", "--target", "3"];
-    let ran = run("en-fr-bahdanau", "ids.tsv", rows, &chosen);
+    let translator = floats("en-fr-bahdanau", &home);
+    let ran = run(&translator, "ids.tsv", rows, &chosen);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.err.contains("source: column 2, target: column 3"), "{}", ran.err);
     let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert!(said["quality"]["before"].as_f64().unwrap() > 50.0, "{said}");
     let table = rows.replace('\t', ",");
-    let ran = run("en-fr-bahdanau", "names.csv", &format!("id,en,fr\n{table}"), &[]);
+    let ran = run(&translator, "names.csv", &format!("id,en,fr\n{table}"), &[]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let ran = run("en-fr-bahdanau", "ids.tsv", rows, &["--label", "1"]);
+    let ran = run(&translator, "ids.tsv", rows, &["--label", "1"]);
     assert!(ran.code == 2 && ran.err.contains("--label does not apply"), "{}", ran.err);
     let ran = run("wiki-xlnet", "ids.tsv", rows, &["--source", "1"]);
     assert!(ran.code == 2 && ran.err.contains("--source does not apply"), "{}", ran.err);
@@ -181,10 +191,11 @@ fn own_translations_are_no_references() {
     let sources = home.join("sources.txt");
     std::fs::write(&sources, "They are watching.\nI am here.\n").unwrap();
     let data = ["--data", sources.to_str().unwrap()];
-    let said = quantize("en-fr-bahdanau", "int8", &home.join("json"), &data);
+    let model = floats("en-fr-bahdanau", &home);
+    let said = quantize(&model, "int8", &home.join("json"), &data);
     assert_eq!(said["quality"]["references"], "original", "{said}");
     let out = home.join("text");
-    let args = ["quantize", "en-fr-bahdanau", "--to", "int8", "--out", out.to_str().unwrap()];
+    let args = ["quantize", &model, "--to", "int8", "--out", out.to_str().unwrap()];
     let ran = regard(&[&args[..], &data].concat());
     let told = "against the translations of the original model itself";
     assert!(ran.out.contains(told) && !ran.out.contains("100.00 →"), "{}{}", ran.out, ran.err);
@@ -265,19 +276,28 @@ fn what_cannot_be_done_is_refused() {
     let home = folder("quantize-refused");
     let out = home.join("out");
     let to = ["--to", "int8", "--out", out.to_str().unwrap()];
-    let with = |more: &[&'static str]| [more, &to].concat();
+    let [model, chinese] = ["en-fr-bahdanau", "zh-en"].map(|name| floats(name, &home));
+    let with = |more: &[&str]| {
+        let all = more.iter().chain(&to).map(|part| part.to_string());
+        all.collect::<Vec<String>>()
+    };
+    let fails = |args: &[String], parts: &[&str]| {
+        fails(&args.iter().map(String::as_str).collect::<Vec<_>>(), parts);
+    };
+    // What is quantised already is converted first, by the command that is named.
+    fails(&with(&["quantize", "en-fr"]), &["already", "regard models export en-fr --out FLOATS"]);
     fails(&with(&["quantize", "stories"]), &["\"story\"", "text models and translators"]);
-    fails(&with(&["quantize", "en-fr-bahdanau", "--max-loss=-1"]), &["--max-loss"]);
+    fails(&with(&["quantize", &model, "--max-loss=-1"]), &["--max-loss"]);
     let empty = home.join("empty.txt");
     std::fs::write(&empty, "\n").unwrap();
-    let data = ["quantize", "en-fr-bahdanau", "--data", empty.to_str().unwrap()];
-    fails(&[&data[..], &to].concat(), &["--data", "holds no text"]);
+    let data = ["quantize", &model, "--data", empty.to_str().unwrap()];
+    fails(&with(&data), &["--data", "holds no text"]);
     // The built-in sentences are English, and swapped columns leave nothing to lose.
-    fails(&with(&["quantize", "zh-en"]), &["not in Latin letters", "--data FILE"]);
+    fails(&with(&["quantize", &chinese]), &["not in Latin letters", "--data FILE"]);
     let swapped = home.join("swapped.tsv");
     let pair = "Il fait beau aujourd'hui et nous allons à la plage.\tThe weather is nice today.\n";
     std::fs::write(&swapped, pair.repeat(3)).unwrap();
-    let data = ["quantize", "en-fr-bahdanau", "--data", swapped.to_str().unwrap()];
-    fails(&[&data[..], &to].concat(), &["too little to measure a loss"]);
+    let data = ["quantize", &model, "--data", swapped.to_str().unwrap()];
+    fails(&with(&data), &["too little to measure a loss"]);
     assert!(!out.exists());
 }

@@ -57,10 +57,14 @@ fn quantised_weights_are_counted_or_refused() {
     for bits in ["int8", "int4"] {
         fails(
             &["models", "export", "en-pos", "--out", &out, "--storage", bits],
-            &[&format!("regard quantize en-pos --to {bits} --out "), "floating point"],
+            &[&format!("regard quantize {out} --to {bits} --out {out}-{bits}"), "floating point"],
         );
     }
     assert!(!Path::new(&out).exists());
+    // What is proposed works.
+    assert_eq!(regard(&["models", "export", "en-pos", "--out", &out]).code, 0);
+    let ran = regard(&["quantize", &out, "--to", "int8", "--out", &format!("{out}-int8")]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
     fails(&["models", "--storage", "int8"], &["--storage int8"]);
     fails(&["models", "en-fr", "--storage", "int8"], &["regard inspect en-fr --storage int8"]);
     fails(&["attend", "--demo", "--storage", "int8"], &["--storage", "--translate"]);
@@ -119,7 +123,8 @@ fn a_family_that_cannot_be_trained_for_a_task_is_told_with_those_that_can() {
     };
     let data = home.join("asked.jsonl").display().to_string();
     fs::write(&data, (0..30).map(row).collect::<String>()).unwrap();
-    let model = repository().join("models/en-pos").display().to_string();
+    let model = home.join("en-pos").display().to_string();
+    assert_eq!(regard(&["models", "export", "en-pos", "--out", &model]).code, 0);
     let out = home.join("run").display().to_string();
     fails(
         &["train", "answer", "--data", &data, "--from", &model, "--out", &out],
