@@ -44,6 +44,6 @@ pub(crate) use recipe::about;
 pub use recipe::{evaluation, keys, own};
 pub use regard_models::{Error, Result};
 pub use tasks::{
-    answer, answer_story, chat, classify, classify_graph, classify_image, embed, fill, generate, permute,
-    point, recognize, rerank, score, search, summarize, tag, translate,
+    answer, answer_story, chat, classify, classify_graph, classify_image, embed, fill, generate,
+    permute, point, recognize, rerank, score, search, summarize, tag, translate,
 };

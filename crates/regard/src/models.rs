@@ -320,7 +320,10 @@ fn trains(row: &TaskRow) -> String {
 fn verbs(of: &TaskRow) -> String {
     let is_one = |row: &&TaskRow| row.models == of.name || row.name == of.name;
     let verbs: Vec<&str> = pipeline::TASKS.iter().filter(is_one).map(|row| row.verb).collect();
-    verbs.join(" and ")
+    match verbs.split_last() {
+        Some((last, others @ [_, _, ..])) => format!("{} and {last}", others.join(", ")),
+        _ => verbs.join(" and "),
+    }
 }
 
 fn found(asked: &str, hub: &Hub) -> Result<ResolvedModel> {

@@ -175,7 +175,7 @@ impl ConstraintState {
         if let Some(allowed) = &self.allowed {
             return Ok(allowed.clone());
         }
-        let allowed = match self.is_complete() {
+        let allowed = match self.has_no_extension() {
             true => Allowed { tokens: None, may_end: true },
             false => match self.matcher.compute_mask() {
                 Ok(mut tokens) => {
@@ -201,8 +201,21 @@ impl ConstraintState {
         self.matcher.consume_token(token).map_err(|e| failed(self.name, &e.to_string()))
     }
 
-    /// Whether the text matches, and no longer one that it begins does.
-    pub fn is_complete(&self) -> bool {
+    /// Whether the text matches, and no token can follow.
+    ///
+    /// # Errors
+    /// As [`ConstraintState::allowed`].
+    pub fn is_complete(&mut self) -> Result<bool> {
+        if self.has_no_extension() {
+            return Ok(true);
+        }
+        let may_end = self.matcher.is_accepting().map_err(|e| failed(self.name, &e.to_string()))?;
+        // A longer text may match that no tokens can write.
+        Ok(may_end && self.allowed()?.is_end())
+    }
+
+    /// Whether no longer text matches, whatever tokens there are.
+    fn has_no_extension(&self) -> bool {
         self.matcher.stop_reason() == StopReason::NoExtension
     }
 }
@@ -217,6 +230,12 @@ impl Allowed {
     /// Whether the text matches, so that it may end.
     pub fn may_end(&self) -> bool {
         self.may_end
+    }
+
+    /// Whether the text matches, and no token may follow.
+    fn is_end(&self) -> bool {
+        let none = |tokens: &SimpleVob| tokens.as_slice().iter().all(|word| *word == 0);
+        self.may_end && self.tokens.as_ref().is_none_or(none)
     }
 
     /// Sets the logits of all tokens that may not follow to −∞.

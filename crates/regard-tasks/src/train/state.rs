@@ -8,6 +8,7 @@ use super::{Evaluation, Learner, lock, record};
 use crate::data::Position;
 use regard_attention::AdamWState;
 use regard_attention::optim::Moments;
+use regard_models::adapter;
 use regard_models::checkpoint::{self, Array, Arrays, Precision, read_text, write_file};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -336,7 +337,11 @@ pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWSt
     let state = from_arrays(checkpoint::read_arrays(&path)?, place.updates)
         .map_err(|message| Error::file(&path, message))?;
     let trained = learner.read(&folder)?;
-    learner.restore(trained).map_err(|e| Error::file(&folder, e.to_string()))?;
+    let file = match adapter::is_adapter(&folder) {
+        true => adapter::weights_file(&folder),
+        false => checkpoint::weights_file(&folder),
+    };
+    learner.restore(trained).map_err(|e| Error::file(file, e.to_string()))?;
     same_model(run, &folder, learner)?;
     Ok((state, place))
 }

@@ -32,7 +32,7 @@ Examples:
   regard generate 'ROMEO:' --num-beams 4 --no-repeat-ngram-size 3
   regard generate 'ROMEO:' --stop JULIET --logit-bias 'z=-100' --json --logprobs 2
   regard generate '' --regex '[A-Z]{3,8}: [a-z ]{10,20}\\.'  # the text matches the pattern
-  regard generate 'A person: ' --model Qwen/Qwen3-0.6B --json-schema person.json  # your file
+  regard generate 'A person: ' --model Qwen/Qwen3-0.6B --json-schema person.json  # downloads
   regard generate 'Once upon a time' --model gpt2  # downloads GPT-2 from the Hub
   regard generate --stop $'\\n\\n' --json < prompts.txt  # your file
   regard generate --lookup 8 --kv-cache int8 < prompts.txt  # your file

@@ -236,8 +236,8 @@ fn a_folder_for_something_else_says_what_to_do() {
     };
     let translates = "--model: models/en-fr is a model that translates (regard translate); this \
                       command needs a model that ";
-    let generates = "--model: models/shakespeare is a model that generates text (regard generate \
-                     and regard score); this command needs a model that ";
+    let generates = "--model: models/shakespeare is a model that generates text (regard generate, \
+                     regard chat and regard score); this command needs a model that ";
     for (args, begin, needs) in [
         (&["classify", "x", "--model", "en-fr"][..], translates, "classifies texts"),
         (&["tag", "x", "--model", "en-fr"], translates, "tags words"),

@@ -232,7 +232,7 @@ impl WritingRow<'_> {
     fn completes(&self, token: u32) -> Result<bool> {
         let Some(mut constraint) = self.constraint.clone() else { return Ok(false) };
         constraint.push(token)?;
-        Ok(constraint.is_complete())
+        constraint.is_complete()
     }
 }
 

@@ -84,6 +84,11 @@ impl Tokenizer {
                 texts.push(self.decode(&[id as u32])?);
             }
         }
+        // Some tokenizers with scores put no space before a text that begins with one; llama.cpp does
+        // for all.
+        if vocabulary.splitting == Splitting::Scores {
+            texts.retain(|text| !text.starts_with(char::is_whitespace));
+        }
         // Characters that no token has are told in another way, with scores.
         let unknown = self.special().unk.filter(|_| vocabulary.splitting == Splitting::Scores);
         for text in &texts {

@@ -37,7 +37,7 @@ Your own data, with examples/reviews.csv of this repository:
   regard train classify --data examples/reviews.csv --dry-run  # check the data, print the recipe
   regard train classify --data examples/reviews.csv --quick    # then: regard classify … --model RUN
   regard train classify --data news.csv --text title,body --label topic --from MODEL  # fine-tune
-  regard train generate --data notes.txt --from MODEL --lora 8   # a LoRA adapter of a language model
+  regard train generate --data notes.txt --from MODEL --lora 8   # a LoRA adapter
 
   task            --data
 {TASKS}
