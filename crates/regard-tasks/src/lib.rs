@@ -47,3 +47,8 @@ pub use tasks::{
     answer, answer_story, chat, classify, classify_graph, classify_image, embed, fill, generate,
     permute, point, recognize, rerank, score, search, summarize, tag, translate,
 };
+
+/// Compiles the examples of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/language-models.md")]
+struct LanguageModels;
