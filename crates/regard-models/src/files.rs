@@ -42,6 +42,11 @@ enum Opened {
 impl Opened {
     fn open(path: &Path) -> Result<Opened> {
         let bytes = checkpoint::map_file(path)?;
+        // As a zip archive, or in the older format, which begins with a pickled number.
+        if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"\x80\x02\x8a\x0a") {
+            let message = "is a checkpoint of PyTorch: need its folder, with config.json";
+            return Err(Error::file(path, message));
+        }
         let opened = match bytes.starts_with(&gguf::MAGIC) {
             true => Gguf::parse(bytes).map(Opened::Gguf),
             // Files of llama2.c begin with a number that may be any.
@@ -304,7 +309,9 @@ impl ModelFiles {
     fn weights_of_file(&self, path: &Path) -> Result<Arrays> {
         match Opened::open(path)? {
             Opened::Gguf(file) => {
-                file.weights_in(self.storage).map_err(|message| Error::file(path, message))
+                // An adapter is added to floating point.
+                let storage = self.storage.filter(|_| self.adapter.is_none());
+                file.weights_in(storage).map_err(|message| Error::file(path, message))
             }
             Opened::Llama2c(file) => Ok(file.weights()),
         }

@@ -8,8 +8,10 @@ use serde_json::Value;
 /// Keys of `rope_parameters`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Rope {
-    #[serde(alias = "type")]
     rope_type: Option<String>,
+    /// The older name; transformers writes both.
+    #[serde(rename = "type")]
+    old_type: Option<String>,
     rope_theta: Option<f32>,
     partial_rotary_factor: Option<f64>,
     factor: Option<f64>,
@@ -45,7 +47,7 @@ impl Rope {
         if !rotary_dim.is_multiple_of(2) {
             return Err(format!("rotary positions: got {rotary_dim} features, need pairs of them"));
         }
-        let scaling = match self.rope_type.as_deref().unwrap_or("default") {
+        let scaling = match self.rope_type.as_deref().or(self.old_type.as_deref()).unwrap_or("default") {
             "default" => Scaling::None,
             "linear" => Scaling::Linear { factor: positive("factor", self.factor)? },
             "llama3" => {
@@ -85,6 +87,8 @@ mod tests {
         assert_eq!(config(Value::Null).unwrap(), usual);
         let said = json!({ "type": "linear", "factor": 2.0, "rope_theta": 5.0 });
         let linear = Scaling::Linear { factor: 2.0 };
+        let both = json!({ "type": "linear", "rope_type": "linear", "factor": 2.0 });
+        assert_eq!(config(both).unwrap().scaling, linear);
         assert_eq!(
             config(said).unwrap(),
             RotaryConfig { base: 5.0, scaling: linear, ..RotaryConfig::new(64, 8) }

@@ -118,10 +118,11 @@ impl SpecialIds {
     pub fn config(&self) -> Vec<(&'static str, Value)> {
         let mut ids: Vec<(&'static str, Value)> = vec![];
         ids.extend(self.bos.map(|id| ("bos_token_id", id.into())));
-        ids.extend(self.eos.map(|id| match self.turn.filter(|turn| *turn != id) {
-            Some(turn) => ("eos_token_id", vec![id, turn].into()),
-            None => ("eos_token_id", id.into()),
-        }));
+        let end = match (self.eos, self.turn) {
+            (Some(id), Some(turn)) if turn != id => Some(vec![id, turn].into()),
+            (one, other) => one.or(other).map(Value::from),
+        };
+        ids.extend(end.map(|end| ("eos_token_id", end)));
         ids.extend(self.padding.map(|id| ("pad_token_id", id.into())));
         ids
     }

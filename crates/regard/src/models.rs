@@ -103,7 +103,10 @@ pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
     let Some(bits) = hub.bits() else { return Ok(files) };
     let of_file: Vec<Bits> = files.kinds()?.into_iter().filter_map(Kind::bits).collect();
     let config = files.config()?;
-    let has = config.get("quantization_config").map(|config| {
+    let place = say::quoted(files.place().display());
+    let named = |e| anyhow!("--storage {}: {place}: {e}", bits.name());
+    let has = quantize::is_quantized(&config).map_err(named)?.then(|| {
+        let config = &config["quantization_config"];
         let of = (config["bits"].as_u64(), config["group_size"].is_u64());
         // 4 bits always have groups, and the first files did not say so.
         let is = |bits: &Bits| match bits {
@@ -117,14 +120,11 @@ pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
     let other = has.is_some_and(|has| has != Some(bits))
         || !(of_file.is_empty() || of_file.contains(&bits));
     match other {
-        true => {
-            let place = files.place().display();
-            bail!(
-                "--storage {}: {place} is quantised already; to convert it to floating point first: \
-                 regard models export {place} --out FLOATS",
-                bits.name()
-            )
-        }
+        true => bail!(
+            "--storage {}: {place} is quantised already; to convert it to floating point first: \
+             regard models export {place} --out FLOATS",
+            bits.name()
+        ),
         false => Ok(files.stored_in(Some(bits))),
     }
 }
@@ -349,10 +349,14 @@ pub fn origin(asked: &str, hub: &Hub) -> Result<Folder> {
     match found(asked, hub)? {
         ResolvedModel::Folder(folder) => {
             let files = train::files(&folder.path)?;
-            if files.config()?.get("quantization_config").is_some() {
+            let export = format!("regard models export {} --out FLOATS", say::quoted(asked));
+            if files.file().is_some() {
+                bail!("{asked} is a model in one file; to train it, convert it first: {export}");
+            }
+            if quantize::is_quantized(&files.config()?).map_err(|e| anyhow!("{asked}: {e}"))? {
                 bail!(
                     "{asked} is quantised, and only floating-point weights can be trained. To \
-                     convert it: regard models export {asked} --out FLOATS"
+                     convert it: {export}"
                 );
             }
             Ok(folder)
@@ -469,14 +473,16 @@ pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<
 /// and generation settings.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
     let files = adapted(&resolve(asked, hub)?, hub)?;
-    let (config, weights) = quantize::dequantize(files.config()?, files.weights()?);
+    let named = |e| anyhow!("{asked}: {e}");
+    let weights = files.weights()?;
+    let (config, weights) = quantize::dequantize(files.config()?, weights).map_err(named)?;
     write(to, &files, &config, &weights, precision)
 }
 
 /// Checks that a model can be written to a folder.
 ///
 /// # Errors
-/// If it is a file, or holds a model.
+/// If it is a file, is a run, or holds a model or a file that would be replaced.
 pub fn check_out(folder: &Path) -> Result<()> {
     let shown = folder.display();
     if folder.is_file() {
@@ -484,6 +490,13 @@ pub fn check_out(folder: &Path) -> Result<()> {
     }
     if folder.join(checkpoint::CONFIG).exists() {
         bail!("--out: {shown} already holds a model");
+    }
+    if train::find(folder).is_ok() {
+        bail!("--out: {shown} is a run, and holds a model");
+    }
+    let mut replaced = checkpoint::PLACES.into_iter().chain(hub::small_files());
+    if let Some(name) = replaced.find(|name| folder.join(name).exists()) {
+        bail!("--out: {shown} already holds {name}, which would be replaced");
     }
     Ok(())
 }
@@ -498,13 +511,14 @@ pub fn write(
 ) -> Result<()> {
     let rest = beside(&train::files(files.clone())?)?;
     std::fs::create_dir_all(to).with_context(|| to.display().to_string())?;
-    checkpoint::write(to, config, weights, precision)?;
+    // Last the weights and config.json, which makes it a model: an interrupted one is none.
     for (name, bytes) in rest {
         let place = to.join(name);
         let folder = place.parent().unwrap_or(to);
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         checkpoint::write_file(&place, &bytes)?;
     }
+    checkpoint::write(to, config, weights, precision)?;
     Ok(())
 }
 

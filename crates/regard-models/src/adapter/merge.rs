@@ -83,6 +83,9 @@ fn find<'a>(layers: &'a [LinearLayer], name: &str) -> Result<&'a LinearLayer, St
         layers.iter().filter(|layer| ends(&layer.name, name) || ends(name, &layer.name));
     match (alike.next(), alike.next()) {
         (Some(layer), None) => Ok(layer),
+        _ if name == "lm_head" || name.ends_with(".lm_head") => {
+            Err("has an update of lm_head; updates of the output layer are not supported".into())
+        }
         _ => {
             let short = sizes::short(name, 100);
             let such = layers.first().map_or(String::new(), |l| format!(", such as {}", l.name));

@@ -205,9 +205,15 @@ fn rope(file: &Gguf, of: &str) -> Result<Value, String> {
         rope.insert("rope_type".into(), json!("linear"));
         rope.insert("factor".into(), json!(factor));
     }
-    if let Some(divisors) = file.tensor("rope_freqs.weight") {
+    // Of other architectures the tensor is an unexpected one, which opening the file refuses.
+    if let Some(divisors) = file.tensor("rope_freqs.weight").filter(|_| of == "llama") {
         let divisors = divisors.floats().map(|floats| floats.into_owned()).unwrap_or_default();
         if divisors.iter().any(|x| *x != 1.0) {
+            if rope["rope_type"] == "linear" {
+                return Err(format!(
+                    "{of}.rope.scaling.factor: not supported together with rope_freqs.weight"
+                ));
+            }
             llama3(&divisors, theta, &mut rope)?;
         }
     }

@@ -280,9 +280,12 @@ fn keys_that_would_be_ignored_are_refused() {
     let file = decoder("llama", "attention.head_count")
         .key("llama.attention.head_count", 9, &numbers(&[2, 2]))
         .key("llama.attention.scale", 6, &0.125f32.to_le_bytes())
-        .number("llama.attention.sliding_window", 16384)
-        .number("gemma3.attention.sliding_window_pattern", 6);
+        .number("llama.attention.sliding_window", 16384);
     assert_eq!(file.parse().unwrap().config().unwrap()["num_attention_heads"], 2);
+    let file = decoder("gemma3", "").number("gemma3.attention.sliding_window_pattern", 6);
+    let config = file.parse().unwrap().config().unwrap();
+    let plain = decoder("gemma3", "").parse().unwrap().config().unwrap();
+    assert_eq!(config["layer_types"], plain["layer_types"]);
 }
 
 /// As in llama.cpp, whatever the architecture.
@@ -322,6 +325,13 @@ fn scaling_is_found_from_the_divisors() {
             .tensor("rope_freqs.weight", &[32], 0, 2048);
         File { data: [vec![0; 2048], data].concat(), ..file }.parse().unwrap()
     };
+    // llama.cpp would apply both.
+    let linear = decoder("llama", "").key("llama.rope.scaling.factor", 6, &2f32.to_le_bytes());
+    let linear = linear.tensor("rope_freqs.weight", &[32], 0, 2048);
+    let data: Vec<u8> = divisors.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let linear = File { data: [vec![0; 2048], data].concat(), ..linear };
+    let error = linear.parse().unwrap().config().unwrap_err();
+    assert!(error.contains("rope.scaling.factor: not supported together"), "{error}");
     let config = file(&divisors).config().unwrap();
     let rope = &config["rope_parameters"];
     let keys = ["rope_type", "rope_theta", "factor", "original_max_position_embeddings"];

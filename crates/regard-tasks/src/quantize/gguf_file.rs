@@ -3,11 +3,13 @@
 use super::{Quality, Sample, dequantize, quantize};
 use crate::decode::GenerationConfig;
 use crate::embed::{SentencePooling, sentence};
-use crate::text::Tokenizer;
+use crate::text::{ChatTemplate, Tokenizer};
 use crate::train;
-use regard_models::checkpoint::Arrays;
+use burn::tensor::Device;
+use regard_models::checkpoint::{Array, Arrays};
 use regard_models::gguf::{self, Content, Kind, Output, Pooling};
-use regard_models::{Error, ModelFiles, Result};
+use regard_models::{Error, ModelFiles, Network, Result, zoo};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A GGUF file, and what its types lose.
@@ -38,13 +40,18 @@ pub fn to_gguf(
     let config = files.config()?;
     // Before anything is measured.
     gguf::check(&config)?;
-    let mut vocabulary = Tokenizer::of(&files)?.vocabulary()?;
-    let ends = GenerationConfig::load(&files)?.eos.unwrap_or_default();
+    let tokenizer = Tokenizer::of(&files)?;
+    let mut vocabulary = tokenizer.vocabulary()?;
+    vocabulary.chat_template = ChatTemplate::text_of(&files, &tokenizer)?;
+    let ends = end_tokens(&files, &config)?;
+    vocabulary.special.eos = vocabulary.special.eos.or(ends.first().copied());
     vocabulary.special.turn = ends.into_iter().find(|id| Some(*id) != vocabulary.special.eos);
     let (vocabulary, pooling) = (Some(&vocabulary), pooling(&files)?);
-    let original = files.weights()?;
-    let bytes_before = original.values().map(regard_models::checkpoint::Array::size).sum();
-    let (config, original) = dequantize(config, original);
+    let bytes_before = files.weights()?.values().map(Array::size).sum();
+    // The opened model has all weights, by their newest names, and no buffers.
+    let network = zoo::open::<dyn Network>(files.clone(), &Device::flex())?;
+    let (config, original) = dequantize(config, network.weights())?;
+    drop(network);
     let content = Content { config: &config, weights: &original, vocabulary, pooling };
     // What the file cannot have is told before anything is measured.
     let output = Output::new(content, kind, &BTreeMap::new())?;
@@ -68,6 +75,17 @@ pub fn to_gguf(
     }
     let output = Output::new(Content { weights: &weights, ..content }, kind, &others)?;
     Ok(GgufFile { output, quality: Some(made.quality), kept: made.kept, bytes_before })
+}
+
+/// Tokens that end a text, as generation takes them.
+fn end_tokens(files: &ModelFiles, config: &Value) -> Result<Vec<u32>> {
+    if let Some(ends) = GenerationConfig::load(files)?.eos {
+        return Ok(ends);
+    }
+    let value = &config["eos_token_id"];
+    let several = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
+    Ok(several.iter().filter_map(id).collect())
 }
 
 /// The pooling of a model for embeddings.

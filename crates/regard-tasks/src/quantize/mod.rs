@@ -12,7 +12,7 @@ mod sample;
 pub use gguf_file::{GgufFile, to_gguf};
 pub use sample::{Example, SENTENCES, Sample};
 
-use crate::train;
+use crate::{say, train};
 use burn::tensor::Device;
 use measure::Subject;
 use regard_attention::quant::Bits;
@@ -24,6 +24,8 @@ use std::collections::BTreeSet;
 
 /// Name of our format in `quantization_config`.
 pub const METHOD: &str = "regard";
+/// Key of `config.json` for it.
+const KEY: &str = "quantization_config";
 
 /// What is compared between the original and the quantised model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -132,14 +134,15 @@ pub fn quantize(
     let files = train::files(files)?;
     let config = files.config()?;
     let of_file = files.kinds()?.into_iter().find(|kind| kind.is_quantized());
-    if of_file.is_some() || config.get("quantization_config").is_some() {
+    let named = |error: Error| Error::file(files.path(checkpoint::CONFIG), error.to_string());
+    if of_file.is_some() || is_quantized(&config).map_err(named)? {
         let of_file = of_file.map_or(String::new(), |kind| format!(" ({})", kind.name()));
         return Err(Error::file(
             files.path(checkpoint::CONFIG),
             format!(
                 "the model is quantised already{of_file}. To convert it to floating point first: \
                  regard models export {} --out FLOATS",
-                files.place().display()
+                say::quoted(files.place().display())
             ),
         ));
     }
@@ -174,7 +177,7 @@ pub fn quantize(
     let mut config = config;
     // A model in bfloat16 is an ordinary one: other programs read it as it is.
     if bits != Bits::Bf16 {
-        config["quantization_config"] = json!({
+        config[KEY] = json!({
             "quant_method": METHOD,
             "bits": bits.bits(),
             "modules_in_higher_precision": kept,
@@ -182,7 +185,7 @@ pub fn quantize(
         });
     }
     if let Some(group) = bits.group() {
-        config["quantization_config"]["group_size"] = json!(group);
+        config[KEY]["group_size"] = json!(group);
     }
     let size = |arrays: &Arrays, unit: Option<usize>| {
         let one = |a: &checkpoint::Array| match unit.filter(|_| !a.is_quantized()) {
@@ -261,12 +264,31 @@ fn least_kept(
     Ok(worst(high))
 }
 
+/// Whether the configuration says that [`quantize`] made the weights.
+///
+/// # Errors
+/// If it says that another program quantised them: such weights cannot be read.
+pub fn is_quantized(config: &Value) -> Result<bool> {
+    let Some(of) = config.get(KEY).filter(|of| !of.is_null()) else { return Ok(false) };
+    match &of["quant_method"] {
+        method if method == METHOD => Ok(true),
+        method => Err(Error::invalid(format!(
+            "{KEY}.quant_method: got {method}, need {METHOD:?}; weights that other programs \
+             quantised cannot be read: need the model in floating point, or as a GGUF file"
+        ))),
+    }
+}
+
 /// Returns the weights in floating point, for `transformers` and for training: the inverse of
 /// [`quantize`] but for what it lost.
-pub fn dequantize(mut config: Value, weights: Arrays) -> (Value, Arrays) {
+///
+/// # Errors
+/// If another program quantised the weights.
+pub fn dequantize(mut config: Value, weights: Arrays) -> Result<(Value, Arrays)> {
+    is_quantized(&config)?;
     if let Some(config) = config.as_object_mut() {
-        config.remove("quantization_config");
+        config.remove(KEY);
     }
     let float = |(name, array): (String, checkpoint::Array)| (name, array.dequantized());
-    (config, weights.into_iter().map(float).collect())
+    Ok((config, weights.into_iter().map(float).collect()))
 }

@@ -404,6 +404,10 @@ pub fn find(folder: &Path) -> Result<PathBuf> {
             folder,
             match (folder.is_dir(), seed.is_dir()) {
                 (true, true) => format!("holds runs from several seeds; {} is one", seed.display()),
+                (true, false) if adapter::is_adapter(folder) => format!(
+                    "holds a LoRA adapter and no model: need --model BASE --adapter {}",
+                    crate::say::quoted(folder.display())
+                ),
                 (true, false) => format!("holds no model: {need}"),
                 (false, _) => format!("is not a folder: {need}"),
             },

@@ -224,6 +224,13 @@ fn show(
             let config = serde_json::from_slice(config.map_or(b"null", |(_, bytes)| bytes))?;
             (facts, Contents::new(files.iter().map(size).collect(), config))
         }
+        ModelRef::Folder(file) if file.is_file() => {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let bytes = std::fs::metadata(&file).with_context(|| file.display().to_string())?.len();
+            let config = train::files(&file)?.config()?;
+            let facts = Facts { kind: "file", ..Facts::default() };
+            (facts, Contents::new(vec![File { name, bytes }], config))
+        }
         ModelRef::Folder(folder) => {
             let of_run = train::resolve(&folder)?;
             let kind = if of_run == folder { "folder" } else { "run" };

@@ -100,6 +100,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if flags.max_loss.is_some_and(|x| !(x.is_finite() && x >= 0.0)) {
         bail!("--max-loss: need a number of at least 0");
     }
+    if let Target::Gguf(kind) = flags.to
+        && kind.bits().is_none()
+    {
+        let given = [("--max-loss", flags.max_loss.is_some()), ("--data", !flags.data.is_empty())];
+        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+            bail!("{flag}: {} is not quantised, and nothing is measured", flags.to.name());
+        }
+    }
     let model = models::resolve(&flags.model, &flags.hub)?;
     let sample = sample::read(&flags, &model)?;
     let files = models::adapted(&model, &flags.hub)?;

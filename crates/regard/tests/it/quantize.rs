@@ -1,6 +1,8 @@
 //! `regard quantize` and `--storage`.
 
 use crate::program::{fails, folder, json, regard};
+use regard_models::ModelFiles;
+use regard_models::checkpoint::{Array, Arrays, Precision, WEIGHTS, write_arrays};
 use std::path::Path;
 
 fn quantize(model: &str, to: &str, out: &Path, more: &[&str]) -> serde_json::Value {
@@ -135,6 +137,83 @@ fn a_gguf_file_is_written_measured_and_read() {
     fails(&["quantize", "en-fr", "--to", "gguf:F32", "--out", out], &["model_type", "llama"]);
     fails(&["quantize", model, "--to", "gguf:Q4_K", "--out", out], &["F32, F16, Q8_0, Q4_0"]);
     fails(&["quantize", model, "--to", "int3", "--out", out], &["int8", "gguf:Q4_0"]);
+}
+
+/// The file is made of the opened model: of names without the prefix, as GPT-2 has them on the Hub,
+/// and without the masks that old files have.
+#[test]
+fn a_gguf_file_is_made_of_the_opened_model() {
+    let home = folder("quantize-gguf-opened");
+    let model = floats("shakespeare", &home);
+    let arrays = ModelFiles::from(&model).weights().unwrap();
+    let short = |(name, array): (String, Array)| {
+        (name.strip_prefix("transformer.").unwrap_or(&name).to_string(), array)
+    };
+    let mut old: Arrays = arrays.into_iter().map(short).collect();
+    old.insert("h.0.attn.bias".into(), Array::new(vec![1, 1, 4, 4], vec![1.0; 16]));
+    let place = Path::new(&model).join(WEIGHTS);
+    write_arrays(&place, &old, Precision::Single).unwrap();
+    std::fs::write(Path::new(&model).join("chat_template.jinja"), "<{{ messages }}>").unwrap();
+    let out = home.join("old.gguf");
+    quantize(&model, "gguf:F32", &out, &[]);
+    let has = |bytes: &[u8], part: &str| bytes.windows(part.len()).any(|of| of == part.as_bytes());
+    let bytes = std::fs::read(&out).unwrap();
+    assert!(has(&bytes, "<{{ messages }}>") && !has(&bytes, "attn.bias"));
+    let score = |model: &str| {
+        json(&["score", "To be, or not", "--json", "--model", model])["logprob"].as_f64().unwrap()
+    };
+    assert!((score(&model) - score(out.to_str().unwrap())).abs() < 1e-3);
+    let listed = json(&["models", out.to_str().unwrap(), "--json"]);
+    assert_eq!(listed["kind"], "file", "{listed}");
+    // A part of a model is none.
+    old.remove("h.0.mlp.c_fc.weight").unwrap();
+    write_arrays(&place, &old, Precision::Single).unwrap();
+    let other = home.join("part.gguf");
+    let to = ["--to", "gguf:F32", "--out", other.to_str().unwrap()];
+    fails(&[&["quantize", &model], &to[..]].concat(), &["h.0.mlp.c_fc.weight"]);
+    assert!(!other.exists());
+}
+
+/// Weights that another program quantised are not taken for floating point.
+#[test]
+fn weights_of_other_programs_are_refused() {
+    let home = folder("quantize-other-programs");
+    let model = floats("shakespeare", &home);
+    let config = Path::new(&model).join("config.json");
+    let mut json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    json["quantization_config"] = serde_json::json!({ "quant_method": "gptq", "bits": 4 });
+    std::fs::write(&config, json.to_string()).unwrap();
+    let out = home.join("out");
+    let out = out.to_str().unwrap();
+    let parts = ["quant_method", "\"gptq\"", "other programs"];
+    fails(&["models", "export", &model, "--out", out], &parts);
+    fails(&["quantize", &model, "--to", "int8", "--out", out], &parts);
+    fails(&["score", "To be", "--model", &model, "--storage", "int8"], &parts);
+    let train = ["train", "generate", "--data", out, "--from", &model];
+    std::fs::write(out, "To be, or not to be.\n".repeat(50)).unwrap();
+    fails(&train, &parts);
+}
+
+/// What is there is not replaced, and what cannot be opened later is not written.
+#[test]
+fn places_for_the_result_are_checked_first() {
+    let home = folder("quantize-places");
+    let model = floats("shakespeare", &home);
+    let taken = home.join("taken");
+    std::fs::create_dir(&taken).unwrap();
+    std::fs::write(taken.join("model.safetensors"), "mine").unwrap();
+    let [taken, plain, nowhere, file] = ["taken", "plain", "nowhere/a.gguf", "a.gguf"]
+        .map(|name| home.join(name).display().to_string());
+    let refused = |to: &str, out: &str, more: &[&str], parts: &[&str]| {
+        let args = [&["quantize", &model, "--to", to, "--out", out], more].concat();
+        fails(&args, parts);
+    };
+    refused("int8", &taken, &[], &["--out", "already holds model.safetensors"]);
+    refused("gguf:F32", &plain, &[], &["--out", "ends in .gguf"]);
+    refused("gguf:F32", &nowhere, &[], &["--out", "no folder"]);
+    refused("gguf:F32", &file, &["--max-loss", "0.1"], &["--max-loss", "not quantised"]);
+    fails(&["models", "export", &model, "--out", &taken], &["already holds model.safetensors"]);
 }
 
 #[test]

@@ -23,13 +23,9 @@ pub fn as_they_are(array: &Array, turned: bool, kind: Kind) -> Option<Vec<u8>> {
         bytes.chunks_mut(size).enumerate().for_each(|(row, to)| matrix.row_blocks(row, to));
         return Some(bytes);
     }
-    let same = match kind {
-        Kind::F32 => Dtype::F32,
-        Kind::F16 => Dtype::F16,
-        _ => return None,
-    };
     // Other changes than a transpose are of values, in single precision.
-    (array.dtype() == same && !turned && kind == Kind::F16).then(|| array.bytes().to_vec())
+    let is_same = kind == Kind::F16 && array.dtype() == Dtype::F16 && !turned;
+    is_same.then(|| array.bytes().to_vec())
 }
 
 /// Quantises rows of whole blocks.

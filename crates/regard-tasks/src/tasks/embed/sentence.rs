@@ -44,7 +44,8 @@ pub fn read(model: &ModelFiles) -> Result<Option<SentenceSettings>> {
             Pooling::Mean => SentencePooling::Mean,
             Pooling::Cls => SentencePooling::Cls,
         };
-        return Ok(Some(SentenceSettings { pooling, normalize: false }));
+        // The file does not say it; llama.cpp normalises.
+        return Ok(Some(SentenceSettings { pooling, normalize: true }));
     }
     // Built-in models have no `modules.json`.
     let Some(folder) = model.folder() else { return Ok(None) };

@@ -5,6 +5,7 @@ use crate::data::ledger;
 use crate::decode::generation;
 use crate::reader::fits;
 use crate::recipe::known_text_keys;
+use crate::say;
 use crate::text::{CONFIGURATION_FILES, Tokenizer};
 use crate::train::Lora;
 use crate::train::trained::device;
@@ -75,7 +76,7 @@ impl Pretrained {
     /// If the model is itself one with an adapter: that of an adapter needs whole weights.
     pub fn adapter(&self, lora: &Lora) -> Result<AdapterConfig> {
         if adapter::is_adapter(&self.folder) {
-            let folder = self.folder.display();
+            let folder = say::quoted(self.folder.display());
             return Err(Error::invalid(format!(
                 "from: {folder} holds an adapter; merge it first: regard models export {folder} \
                  --out MERGED"

@@ -26,21 +26,36 @@ impl ChatTemplate {
     /// # Errors
     /// If it cannot be read, or is no template.
     pub fn of(files: &ModelFiles, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
-        if files.file().is_none() && files.has(CHAT_TEMPLATE_FILE) {
-            let bytes = files.read(CHAT_TEMPLATE_FILE, LARGEST as u64)?;
-            let path = files.path(CHAT_TEMPLATE_FILE);
-            let text = std::str::from_utf8(&bytes)
-                .map_err(|e| Error::file(&path, format!("not UTF-8: {e}")))?;
-            let made = ChatTemplate::new(text, CHAT_TEMPLATE_FILE, tokenizer);
-            return made.map(Some).map_err(|e| Error::file(files.place(), e.to_string()));
-        }
-        let made = match tokenizer.config_value(CHAT_TEMPLATE) {
-            None | Some(Value::Null) => return Ok(None),
-            Some(value) => {
-                named(value).and_then(|text| ChatTemplate::new(text, CHAT_TEMPLATE, tokenizer))
-            }
-        };
+        let Some((name, text)) = source(files, tokenizer)? else { return Ok(None) };
+        let made = ChatTemplate::new(&text, name, tokenizer);
         made.map(Some).map_err(|e| Error::file(files.place(), e.to_string()))
+    }
+
+    /// Returns the text of the template of a model, if it has one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn text_of(files: &ModelFiles, tokenizer: &Tokenizer) -> Result<Option<String>> {
+        Ok(source(files, tokenizer)?.map(|(_, text)| text))
+    }
+}
+
+/// The template of a model, and the name of its file or key.
+fn source(files: &ModelFiles, tokenizer: &Tokenizer) -> Result<Option<(&'static str, String)>> {
+    if files.file().is_none() && files.has(CHAT_TEMPLATE_FILE) {
+        let bytes = files.read(CHAT_TEMPLATE_FILE, LARGEST as u64)?;
+        let text = String::from_utf8(bytes.into_owned());
+        let text = text.map_err(|e| {
+            Error::file(files.path(CHAT_TEMPLATE_FILE), format!("not UTF-8: {e}"))
+        })?;
+        return Ok(Some((CHAT_TEMPLATE_FILE, text)));
+    }
+    match tokenizer.config_value(CHAT_TEMPLATE) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let text = named(value).map_err(|e| Error::file(files.place(), e.to_string()))?;
+            Ok(Some((CHAT_TEMPLATE, text.to_string())))
+        }
     }
 }
 

@@ -32,7 +32,7 @@ struct Report<'a> {
 /// Checks that a file can be written.
 ///
 /// # Errors
-/// If there is something.
+/// If there is something, no folder to write to, or the name is not that of such a file.
 pub fn check_out(file: &Path) -> Result<()> {
     let shown = file.display();
     if file.is_dir() {
@@ -40,6 +40,12 @@ pub fn check_out(file: &Path) -> Result<()> {
     }
     if file.is_file() {
         bail!("--out: {shown} exists already");
+    }
+    if !file.exists() && file.extension().is_none_or(|end| end != "gguf") {
+        bail!("--out: {shown}: need a name that ends in .gguf, by which such a file is opened");
+    }
+    if let Some(folder) = file.parent().filter(|at| !at.as_os_str().is_empty() && !at.is_dir()) {
+        bail!("--out: there is no folder {}", folder.display());
     }
     Ok(())
 }
