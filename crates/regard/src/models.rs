@@ -1,34 +1,27 @@
-//! Resolution of `--model`: a folder, a file of llama.cpp or llama2.c, a name in `runs/` or `models/`, a built-in model, or an id of
-//! the Hugging Face Hub.
+//! Resolution of `--model`: a folder, a file of llama.cpp or llama2.c, a name in `runs/` or
+//! `models/`, a built-in model, or an id of the Hugging Face Hub.
 
 mod notes;
+mod open;
 mod shipped;
+mod stored;
+mod written;
 
 pub use notes::note_unfinished;
+pub use open::{Answering, answering, open, pointer};
 pub use shipped::{BuiltInModel, SHIPPED};
+pub use stored::{adapted, stored};
+pub use written::{check_out, export, write};
 
 use crate::cli::command_without;
 use crate::hub::{self, Fetch, Hub, Snapshot};
 use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
-use regard_kernels::quant::Bits;
-use regard_models::adapter::{self, Adapter};
-use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::ModelFiles;
 use regard_models::files::is_one_file;
-use regard_models::gguf::Kind;
-use regard_models::story::StoryModel;
-use regard_models::text::{self, Head, TextModel};
-use regard_models::{ModelFiles, zoo};
-use regard_tasks::answer::Answerer;
-use regard_tasks::answer_story::StoryAnswerer;
-use regard_tasks::embed::sentence;
 use regard_tasks::import;
 use regard_tasks::pipeline::{self, Pipeline, TaskRow};
-use regard_tasks::point::Pointer;
-use regard_tasks::quantize;
-use regard_tasks::text::Tokenizer;
-use regard_tasks::{say, train};
-use serde_json::Value;
+use regard_tasks::{quantize, say, train};
 use std::path::{Path, PathBuf};
 
 /// Folders in which models are found by name.
@@ -70,63 +63,6 @@ impl ResolvedModel {
 /// Whether a name can only be an id of the Hub.
 fn is_id(name: &str) -> bool {
     matches!(called(name), Ok(ModelRef::Id(_)))
-}
-
-/// Returns the files of a model, with the updates of an adapter if --adapter asks for them.
-///
-/// # Errors
-/// If there is no adapter, or it cannot be read.
-pub fn adapted(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
-    let mut files = train::files(found.files())?;
-    // A run with an adapter of a model of the Hub.
-    if let Some((id, revision)) = files.base_elsewhere()?.filter(|(id, _)| is_id(id)) {
-        let of_base = Hub { revision, offline: hub.offline, ..Hub::default() };
-        let found = from_hub(&id, &of_base, of_base.fetch()).context("base_model_name_or_path")?;
-        files = files.with_base(found.folder);
-    }
-    let Some(folder) = &hub.adapter else { return Ok(files) };
-    // A run has its adapter where another has its model.
-    let of_run = train::find(folder).ok().filter(|found| adapter::is_adapter(found));
-    let folder = match adapter::is_adapter(folder) {
-        true => folder,
-        false => of_run.as_ref().unwrap_or(folder),
-    };
-    Ok(files.adapted(Adapter::open(folder).context("--adapter")?))
-}
-
-/// Returns the files of a model, to be quantised on load if --storage asks for it.
-///
-/// # Errors
-/// If the model is quantised to another type already.
-pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
-    let files = adapted(found, hub)?;
-    let Some(bits) = hub.bits() else { return Ok(files) };
-    let of_file: Vec<Bits> = files.kinds()?.into_iter().filter_map(Kind::bits).collect();
-    let config = files.config()?;
-    let place = say::quoted(files.place().display());
-    let named = |e| anyhow!("--storage {}: {place}: {e}", bits.name());
-    let has = quantize::is_quantized(&config).map_err(named)?.then(|| {
-        let config = &config["quantization_config"];
-        let of = (config["bits"].as_u64(), config["group_size"].is_u64());
-        // 4 bits always have groups, and the first files did not say so.
-        let is = |bits: &Bits| match bits {
-            Bits::Bf16 => of.0 == Some(16),
-            Bits::Int8 => of == (Some(8), false),
-            Bits::Int8Groups => of == (Some(8), true),
-            Bits::Int4 => of.0 == Some(4),
-        };
-        Bits::ALL.into_iter().find(is)
-    });
-    let other = has.is_some_and(|has| has != Some(bits))
-        || !(of_file.is_empty() || of_file.contains(&bits));
-    match other {
-        true => bail!(
-            "--storage {}: {place} is quantised already; to convert it to floating point first: \
-             regard models export {place} --out FLOATS",
-            bits.name()
-        ),
-        false => Ok(files.stored_in(Some(bits))),
-    }
 }
 
 /// Folder of a model.
@@ -385,157 +321,6 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     }
 }
 
-/// Opens the model of a name, folder or Hub id for a task.
-pub fn open<P: Pipeline>(asked: Option<&str>, hub: &Hub) -> Result<P> {
-    let row = row(P::TASK);
-    let found = resolve_for(row, asked, hub)?;
-    P::open(stored(&found, hub)?)
-        .map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
-}
-
-/// Tasks whose models encode or continue texts, with different heads.
-const OF_TEXTS: [&str; 6] = ["generate", "fill", "rerank", "classify", "tag", "answer"];
-
-/// The error of a model that cannot be opened because it is for another task; `None` if it failed
-/// for another reason. A built-in model of another task is refused before it is opened.
-fn of_other_task(
-    row: &TaskRow,
-    found: &ResolvedModel,
-    asked: Option<&str>,
-) -> Option<anyhow::Error> {
-    let config = train::files(found.files()).ok()?.config().ok()?;
-    // A text model without a head embeds texts.
-    let is_bare = text::head_of(&config).is_ok_and(|head| head == Head::Bare);
-    let of = if is_bare { "embed" } else { zoo::task_of(&config).ok()? };
-    let of = pipeline::task(of)?;
-    // Any text model can embed; one with another head is told how to be trained for the task, but a
-    // causal one is no good start for labels.
-    let other_head = OF_TEXTS.contains(&row.models) && zoo::is::<dyn TextModel>(&config);
-    let for_labels = ["classify", "tag", "answer"].contains(&row.models);
-    if of.name == row.models || other_head && !(for_labels && of.name == "generate") {
-        return None;
-    }
-    let place = match (found, asked) {
-        (ResolvedModel::Folder(Folder { commit: Some(_), .. }), Some(id)) => id.to_string(),
-        (ResolvedModel::Folder(folder), _) => folder.path.display().to_string(),
-        (ResolvedModel::Shipped(model), _) => model.name.to_string(),
-    };
-    Some(anyhow!(
-        "--model: {place} is a model that {} ({}); this command needs a model that {}. `regard \
-         models` lists all; to train one: {}",
-        of.does,
-        verbs(of),
-        row.does,
-        trains(row)
-    ))
-}
-
-/// A model that answers questions.
-pub enum Answering {
-    /// Extractive: answers are spans of a text.
-    Text(Answerer),
-    /// Answers about a story, from a list of answers.
-    Story(StoryAnswerer),
-}
-
-/// Opens a question-answering model by name, folder or Hub id.
-pub fn answering(asked: Option<&str>, hub: &Hub) -> Result<Answering> {
-    let found = resolve_for(row(StoryAnswerer::TASK), asked, hub)?;
-    let files = stored(&found, hub)?;
-    if zoo::is::<dyn StoryModel>(&files.config()?) {
-        return Ok(Answering::Story(StoryAnswerer::open(files)?));
-    }
-    let row = row(Answerer::TASK);
-    let opened = Answerer::open(files).map(Answering::Text);
-    opened.map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
-}
-
-/// Opens a pointer network by name or folder; without one, the built-in one for a problem.
-pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<Pointer> {
-    let ships = |model: &&BuiltInModel| model.task == Pointer::TASK && Some(model.name) == problem;
-    let shipped = SHIPPED.iter().find(ships).filter(|_| asked.is_none() && hub.revision.is_none());
-    let found = match (shipped, asked, problem) {
-        (Some(model), ..) => ResolvedModel::Shipped(model),
-        (None, None, Some(problem)) => {
-            bail!(
-                "--model is required: no built-in model solves {problem}. To train one: regard \
-                 train {problem}-10"
-            )
-        }
-        _ => resolve_for(row(Pointer::TASK), asked, hub)?,
-    };
-    let row = row(Pointer::TASK);
-    let opened = Pointer::open(stored(&found, hub)?);
-    opened.map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
-}
-
-/// Writes a model to a folder: configuration and weights in floating point, and copies of its vocabulary
-/// and generation settings.
-pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
-    let files = adapted(&resolve(asked, hub)?, hub)?;
-    let named = |e| anyhow!("{asked}: {e}");
-    let weights = files.weights()?;
-    let (config, weights) = quantize::dequantize(files.config()?, weights).map_err(named)?;
-    write(to, &files, &config, &weights, precision)
-}
-
-/// Checks that a model can be written to a folder.
-///
-/// # Errors
-/// If it is a file, is a run, or holds a model or a file that would be replaced.
-pub fn check_out(folder: &Path) -> Result<()> {
-    let shown = folder.display();
-    if folder.is_file() {
-        bail!("--out: {shown} is a file, need a folder");
-    }
-    if folder.join(checkpoint::CONFIG).exists() {
-        bail!("--out: {shown} already holds a model");
-    }
-    if train::find(folder).is_ok() {
-        bail!("--out: {shown} is a run, and holds a model");
-    }
-    let mut replaced = checkpoint::PLACES.into_iter().chain(hub::small_files());
-    if let Some(name) = replaced.find(|name| folder.join(name).exists()) {
-        bail!("--out: {shown} already holds {name}, which would be replaced");
-    }
-    Ok(())
-}
-
-/// Writes configuration and weights to a folder, with copies of the other files of a model.
-pub fn write(
-    to: &Path,
-    files: &ModelFiles,
-    config: &Value,
-    weights: &Arrays,
-    precision: Precision,
-) -> Result<()> {
-    let rest = beside(&train::files(files.clone())?)?;
-    std::fs::create_dir_all(to).with_context(|| to.display().to_string())?;
-    // Last the weights and config.json, which makes it a model: an interrupted one is none.
-    for (name, bytes) in rest {
-        let place = to.join(name);
-        let folder = place.parent().unwrap_or(to);
-        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        checkpoint::write_file(&place, &bytes)?;
-    }
-    checkpoint::write(to, config, weights, precision)?;
-    Ok(())
-}
-
-/// Reads the files of a model other than its configuration and weights.
-fn beside(files: &ModelFiles) -> Result<Vec<(String, Vec<u8>)>> {
-    if files.file().is_some() {
-        let mut rest = Tokenizer::of(files)?.files();
-        if let Some(settings) = sentence::read(files)? {
-            rest.extend(sentence::written(settings, &files.config()?["hidden_size"]));
-        }
-        return Ok(rest);
-    }
-    let there = hub::small_files().into_iter().filter(|name| files.has(name));
-    let read = |name: &str| Ok((name.to_string(), files.read(name, u64::MAX)?.into_owned()));
-    there.map(read).collect()
-}
-
 /// Folders in `runs/` and `models/` that hold a model, sorted.
 pub fn on_shelves() -> Vec<PathBuf> {
     let folders = SHELVES.iter().filter_map(|shelf| std::fs::read_dir(shelf).ok()).flatten();
@@ -565,6 +350,7 @@ fn names() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::open::of_other_task;
     use super::*;
 
     #[test]
