@@ -110,6 +110,8 @@ fn a_measurement_that_does_not_fit_is_an_error() {
     // Nobody writes while nothing is read.
     let error = engine.pace_beside(2, 8, 0).unwrap_err().to_string();
     assert!(error.contains("wrote nothing"), "{error}");
-    let found = self::engine(BatchLimits::default()).pace_beside(2, 8, 1000).unwrap();
+    // Writers get no processor at all now and then, beside the tests of other threads.
+    let engine = self::engine(BatchLimits::default());
+    let found = (0..10).find_map(|_| engine.pace_beside(2, 8, 3000).ok()).unwrap();
     assert!(found.alone.iter().chain(&found.beside).all(|x| x.is_finite() && *x > 0.0));
 }
