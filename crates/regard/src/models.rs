@@ -350,7 +350,7 @@ fn names() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::open::of_other_task;
+    use super::open::{OF_TEXTS, of_other_task};
     use super::*;
 
     #[test]

@@ -23,7 +23,7 @@ pub fn open<P: Pipeline>(asked: Option<&str>, hub: &Hub) -> Result<P> {
 }
 
 /// Tasks whose models encode or continue texts, with different heads.
-const OF_TEXTS: [&str; 6] = ["generate", "fill", "rerank", "classify", "tag", "answer"];
+pub(super) const OF_TEXTS: [&str; 6] = ["generate", "fill", "rerank", "classify", "tag", "answer"];
 
 /// The error of a model that cannot be opened because it is for another task; `None` if it failed
 /// for another reason. A built-in model of another task is refused before it is opened.
