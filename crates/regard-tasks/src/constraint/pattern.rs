@@ -5,10 +5,14 @@ use crate::{Error, Result};
 use regex_syntax::hir::{Capture, Class, ClassUnicode, Hir, HirKind, Look, Repetition};
 use regex_syntax::{ParserBuilder, ast};
 
-/// Longest pattern, in bytes.
-const LONGEST: usize = 64 << 10;
+/// Longest pattern, in bytes. It is parsed before its size is known: two bytes may be a class of
+/// hundreds of ranges.
+const LONGEST: usize = 8 << 10;
 /// Most characters and classes that a pattern has once its repetitions are written out.
 const LARGEST: u64 = 100_000;
+/// Most ranges that all classes have together; what is repeated counts once. The grammar spells
+/// each of them, and to read one takes about 300 bytes.
+const RANGES: usize = 200_000;
 
 /// Checks a pattern of a JSON schema.
 ///
@@ -24,7 +28,10 @@ pub fn check(name: &str, pattern: &str) -> Result<()> {
 /// # Errors
 /// If the pattern is invalid, with the place; if it is too large, or has what is not supported.
 pub fn grammar(pattern: &str, alphabet: Option<&ClassUnicode>, first: bool) -> Result<String> {
-    let hir = within(parse("regex", pattern)?, alphabet);
+    let hir = parse("regex", pattern)?;
+    // An alphabet with gaps makes more ranges of a class.
+    check_ranges("regex", &hir, alphabet)?;
+    let hir = within(hir, alphabet);
     if matches_nothing(&hir) {
         return Err(Error::invalid(format!("regex: {UNWRITABLE}")));
     }
@@ -54,12 +61,25 @@ fn parse(name: &str, pattern: &str) -> Result<Hir> {
     if let Some(look) = hir.properties().look_set().iter().find(|look| !anchor(*look)) {
         return Err(wrong(format!("{} is not supported: got {pattern:?}", look_name(look))));
     }
-    match size(&hir) {
-        size if size > LARGEST => Err(wrong(format!(
+    let size = size(&hir);
+    if size > LARGEST {
+        return Err(wrong(format!(
             "the pattern is too large: with its repetitions written out it has {size} characters, \
              need at most {LARGEST}"
+        )));
+    }
+    check_ranges(name, &hir, None)?;
+    Ok(hir)
+}
+
+/// Checks the number of ranges of all classes.
+fn check_ranges(name: &str, hir: &Hir, alphabet: Option<&ClassUnicode>) -> Result<()> {
+    match ranges(hir, alphabet) {
+        count if count > RANGES => Err(Error::invalid(format!(
+            "{name}: the pattern is too large: its classes have {count} ranges of characters, need \
+             at most {RANGES}; \\w has about 800, [0-9A-Za-z_] has 4"
         ))),
-        _ => Ok(hir),
+        _ => Ok(()),
     }
 }
 
@@ -89,13 +109,35 @@ fn size(hir: &Hir) -> u64 {
     }
 }
 
+/// Number of ranges of the classes, with the characters of an alphabet only.
+fn ranges(hir: &Hir, alphabet: Option<&ClassUnicode>) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => 0,
+        HirKind::Class(Class::Unicode(class)) => match alphabet {
+            Some(_) => narrowed(class.clone(), alphabet).ranges().len(),
+            None => class.ranges().len(),
+        },
+        HirKind::Class(Class::Bytes(class)) => class.ranges().len(),
+        HirKind::Repetition(repetition) => ranges(&repetition.sub, alphabet),
+        HirKind::Capture(capture) => ranges(&capture.sub, alphabet),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(|part| ranges(part, alphabet)).sum()
+        }
+    }
+}
+
+/// Leaves out the characters that an alphabet lacks.
+fn narrowed(mut class: ClassUnicode, alphabet: Option<&ClassUnicode>) -> ClassUnicode {
+    if let Some(alphabet) = alphabet {
+        class.intersect(alphabet);
+    }
+    class
+}
+
 /// Leaves out what has other characters than those of an alphabet.
 fn within(hir: Hir, alphabet: Option<&ClassUnicode>) -> Hir {
     let each = |parts: Vec<Hir>| parts.into_iter().map(|part| within(part, alphabet)).collect();
-    let class = |mut class: ClassUnicode| {
-        alphabet.iter().for_each(|alphabet| class.intersect(alphabet));
-        Hir::class(Class::Unicode(class))
-    };
+    let class = |class: ClassUnicode| Hir::class(Class::Unicode(narrowed(class, alphabet)));
     let known = |c: char| {
         alphabet.is_none_or(|all| all.iter().any(|range| range.start() <= c && c <= range.end()))
     };

@@ -1,15 +1,18 @@
-//! The small files of a model's folder: configurations, tokenizers, options; and recipes.
+//! The small files of a model's folder: configurations, tokenizers, options; recipes; and patterns
+//! and schemas that texts are to match.
 
 use burn::tensor::Device;
-use regard_fuzz::{Scratch, fuzz, parts};
+use regard_fuzz::{Limits, Scratch, fuzz, parts};
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::{ModelFiles, Network, zoo};
+use regard_tasks::constraint::{Constraint, ConstraintVocabulary};
 use regard_tasks::decode::Options;
 use regard_tasks::embed::sentence;
 use regard_tasks::inspect::inspect;
 use regard_tasks::recipe;
-use regard_tasks::text::{ChatTemplate, Message, RenderOptions, Tokenizer, marian};
+use regard_tasks::text::{ChatTemplate, Message, RenderOptions, TokenBytes, Tokenizer, marian};
 use serde_json::Value;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 /// The weights of a new model of this configuration.
@@ -149,5 +152,52 @@ fn fuzz_chat_template() {
         let text = String::from_utf8_lossy(bytes);
         let template = ChatTemplate::new(&text, "template", &tokenizer);
         template.is_ok_and(|made| made.render(&messages, RenderOptions::default()).is_ok())
+    });
+}
+
+/// A token for each byte, where the first one of a text may lose its space.
+fn bytes() -> AssertUnwindSafe<ConstraintVocabulary> {
+    let bytes = (0..=u8::MAX).map(|byte| vec![byte]).collect();
+    AssertUnwindSafe(ConstraintVocabulary::of(TokenBytes { bytes, strips: true }).unwrap())
+}
+
+/// The automata of a constraint have limits of their own, of about 100 MB.
+fn automata() -> Limits {
+    Limits { memory: 512 << 20, ..Limits::default() }
+}
+
+/// Compiles a constraint and writes the beginning of a text; returns whether it was compiled.
+fn write_matching(constraint: &Constraint, tokens: &ConstraintVocabulary) -> bool {
+    let Ok(compiled) = constraint.compile(tokens) else { return false };
+    let mut state = compiled.start(true);
+    for step in 0..6 {
+        // It may be too complex for a step.
+        let Ok(allowed) = state.allowed() else { break };
+        let follow: Vec<u32> = (0..256).filter(|token| allowed.allows(*token)).collect();
+        let Some(token) = follow.get(follow.len() * step / 6) else { break };
+        if state.push(*token).is_err() {
+            break;
+        }
+    }
+    true
+}
+
+/// A regular expression for `--regex`.
+#[test]
+fn fuzz_pattern() {
+    let tokens = bytes();
+    fuzz!("pattern", automata(), |bytes: &[u8]| {
+        let pattern = String::from_utf8_lossy(bytes).into_owned();
+        write_matching(&Constraint::Regex(pattern), &tokens)
+    });
+}
+
+/// A JSON schema for `--json-schema`.
+#[test]
+fn fuzz_json_schema() {
+    let tokens = bytes();
+    fuzz!("json-schema", automata(), |bytes: &[u8]| {
+        let Ok(schema) = serde_json::from_slice::<Value>(bytes) else { return false };
+        write_matching(&Constraint::JsonSchema(schema), &tokens)
     });
 }

@@ -3,10 +3,10 @@
 use crate::small::Folder;
 use burn::tensor::Device;
 use regard_models::text::{self, Head};
-use regard_tasks::batching::Cancel;
+use regard_tasks::batching::{BatchLimits, Cancel};
 use regard_tasks::chat::{Chat, ChatTemplate, Inputs, Message};
-use regard_tasks::decode::{FinishReason, GenerationConfig};
-use regard_tasks::generate::{Generator, Parameters};
+use regard_tasks::decode::{FinishReason, GenerationConfig, Options};
+use regard_tasks::generate::{Generator, Parameters, Written};
 use regard_tasks::pipeline::Pipeline;
 use regard_tasks::text::Tokenizer;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn tokenizer() -> (Value, Value) {
     (tokenizer, json!({ "bos_token": "<s>", "eos_token": "</s>" }))
 }
 
-fn generator(name: &str) -> Generator {
+fn generator(name: &str, defaults: GenerationConfig) -> Generator {
     let folder = Folder::new(&format!("chat-{name}"));
     let (whole, tokens) = tokenizer();
     fs::write(folder.0.join("tokenizer.json"), whole.to_string()).unwrap();
@@ -58,13 +58,16 @@ fn generator(name: &str) -> Generator {
         "bos_token_id": 0, "eos_token_id": 1,
     });
     let model = text::create(&config, Head::Words, 5, &Device::flex()).unwrap();
-    Generator::new(model, tokenizer, GenerationConfig::default()).unwrap()
+    Generator::new(model, tokenizer, defaults).unwrap()
+}
+
+fn with(generator: Generator, template: &str) -> Chat {
+    let template = ChatTemplate::new(template, "test", generator.tokenizer()).unwrap();
+    Chat::new(generator, template)
 }
 
 fn chat(name: &str) -> Chat {
-    let generator = generator(name);
-    let template = ChatTemplate::new(TEMPLATE, "test", generator.tokenizer()).unwrap();
-    Chat::new(generator, template)
+    with(generator(name, GenerationConfig::default()), TEMPLATE)
 }
 
 fn user(content: &str) -> Message {
@@ -77,7 +80,7 @@ fn always(token: &str) -> Parameters {
 }
 
 fn ask(chat: &Chat, messages: &[Message], parameters: &Parameters) -> regard_tasks::chat::Response {
-    chat.answer(messages, parameters, 0, &Cancel::new(), &mut |_| true).unwrap()
+    chat.answer(messages, parameters, None, 0, &Cancel::new(), &mut |_| true).unwrap()
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn a_conversation_fills_the_context_and_no_more() {
     };
     assert_eq!(ask(&chat, &[user("hi")], &short).message.content, "aaaaa");
     let truncated = Parameters { truncate: true, ..Parameters::default() };
-    let error = chat.answer(&[user("a")], &truncated, 0, &Cancel::new(), &mut |_| true);
+    let error = chat.answer(&[user("a")], &truncated, None, 0, &Cancel::new(), &mut |_| true);
     assert!(error.unwrap_err().to_string().contains("not truncated"));
 }
 
@@ -157,7 +160,7 @@ fn an_answer_comes_in_pieces_and_can_be_stopped() {
     let chat = chat("pieces");
     let (mut text, mut pieces) = (String::new(), 0);
     let parameters = always("b");
-    let said = chat.answer(&[user("hi")], &parameters, 0, &Cancel::new(), &mut |piece| {
+    let said = chat.answer(&[user("hi")], &parameters, None, 0, &Cancel::new(), &mut |piece| {
         text.push_str(piece.text);
         pieces += 1;
         pieces < 7
@@ -167,8 +170,9 @@ fn an_answer_comes_in_pieces_and_can_be_stopped() {
     assert!((5..9).contains(&text.len()), "{text}");
     let cancel = Cancel::new();
     cancel.cancel();
-    let error = chat.answer(&[user("hi")], &parameters, 0, &cancel, &mut |_| true).unwrap_err();
-    assert!(error.to_string().contains("cancelled"), "{error}");
+    let error = chat.answer(&[user("hi")], &parameters, None, 0, &cancel, &mut |_| true);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("cancelled"), "{error}");
     // The next answer is not.
     let short = serde_json::from_value(json!({ "max_new_tokens": 3, "logit_bias": { "b": 99.0 } }));
     assert_eq!(ask(&chat, &[user("hi")], &short.unwrap()).message.content, "bbb");
@@ -199,4 +203,91 @@ fn requests_are_checked_and_models_without_a_template_refused() {
     for (input, said) in inputs.into_iter().zip(all) {
         assert_eq!(said.unwrap(), chat.run_one(input, &parameters).unwrap());
     }
+}
+
+#[test]
+fn the_length_of_an_answer_leaves_room_for_the_conversation() {
+    let chat = chat("length");
+    let begun = chat.prompt(&[user("hi")]).unwrap().ids().len();
+    let long = |most: usize| Parameters {
+        search: serde_json::from_value(json!({ "max_length": most })).unwrap(),
+        ..always("a")
+    };
+    assert_eq!(ask(&chat, &[user("hi")], &long(begun + 3)).message.content, "aaa");
+    for most in [begun, 1] {
+        let error = chat.answer(&[user("hi")], &long(most), None, 0, &Cancel::new(), &mut |_| true);
+        let error = error.unwrap_err().to_string();
+        let numbers = format!("max_length: got {most}, but the conversation has {begun} tokens");
+        assert!(error.contains(&numbers), "{error}");
+    }
+}
+
+#[test]
+fn an_answer_without_a_length_fits_the_caches() {
+    let mut chat = chat("caches");
+    // A page holds 64 positions.
+    let page = {
+        let engine = chat.generator().batching().unwrap();
+        let _one = engine.session(1, 1, &Cancel::new()).unwrap();
+        engine.usage().reserved_bytes
+    };
+    let limits = BatchLimits { cache_bytes: 2 * page, ..chat.generator().limits() };
+    chat.generator_mut().set_limits(limits).unwrap();
+    let said = ask(&chat, &[user("hi")], &always("a"));
+    assert_eq!(said.finish_reason, FinishReason::Length);
+    assert_eq!(said.prompt_tokens + said.completion_tokens, 128);
+    // A length that was asked for is not shortened.
+    let asked = serde_json::from_value(json!({ "max_new_tokens": 150 })).unwrap();
+    let error = chat.answer(&[user("hi")], &asked, None, 0, &Cancel::new(), &mut |_| true);
+    let error = error.unwrap_err().to_string();
+    let length = said.prompt_tokens + 150;
+    let sequence = format!("KV cache: 1 sequences of up to {length} tokens");
+    assert!(error.starts_with(&sequence), "{error}");
+}
+
+#[test]
+fn a_conversation_has_one_answer_unless_more_are_asked_for() {
+    let several = Options { do_sample: true, num_return_sequences: 3, ..Options::default() };
+    let beams = Options { num_beams: 3, num_return_sequences: 3, ..Options::default() };
+    for (name, options) in [("several", several), ("beams", beams)] {
+        let defaults = GenerationConfig { options, ..GenerationConfig::default() };
+        let chat = with(generator(name, defaults), TEMPLATE);
+        let few = |count: Option<usize>| -> Parameters {
+            serde_json::from_value(json!({ "max_new_tokens": 4, "n": count })).unwrap()
+        };
+        let mut text = String::new();
+        let mut watch = |piece: Written| {
+            text.push_str(piece.text);
+            true
+        };
+        let none = Cancel::new();
+        let said = chat.answer(&[user("hi")], &few(None), None, 0, &none, &mut watch).unwrap();
+        assert!(said.alternatives.is_empty(), "{name}: {said:?}");
+        // Of beams nothing is certain before the end.
+        let certain = if name == "beams" { "" } else { said.message.content.as_str() };
+        assert_eq!(text, certain, "{name}");
+        assert_eq!(ask(&chat, &[user("hi")], &few(Some(2))).alternatives.len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_template_that_writes_nothing_is_an_error() {
+    let defaults = GenerationConfig::default();
+    let chat = with(generator("nothing", defaults), "{% if false %}x{% endif %}\n");
+    let error = chat.prompt(&[user("hi")]).unwrap_err().to_string();
+    assert!(error.contains("writes nothing"), "{error}");
+}
+
+#[test]
+fn answers_match_a_constraint_of_the_request() {
+    let chat = chat("constraint");
+    let parameters = |pattern: &str| -> Parameters {
+        serde_json::from_value(json!({ "regex": pattern, "max_new_tokens": 9 })).unwrap()
+    };
+    let inputs = ["hi", "ho", "hu"].map(|text| Inputs { messages: vec![user(text)] });
+    for said in chat.run(&inputs, &parameters("b{3}")).unwrap() {
+        assert_eq!(said.unwrap().message.content, "bbb");
+    }
+    let error = chat.run(&inputs, &parameters("b(")).unwrap_err().to_string();
+    assert!(error.contains("unclosed group"), "{error}");
 }

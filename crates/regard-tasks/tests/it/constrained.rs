@@ -172,6 +172,31 @@ fn the_bytes_of_a_character_may_be_several_tokens() {
     }
 }
 
+/// The first token of a text loses its space with this tokenizer.
+#[test]
+fn json_is_valid_where_a_text_begins() {
+    let (mut marks, names) = llama();
+    let signs = ["\"", "▁\"", "[", "▁[", "]", "▁]", ",", "▁,", "\",", "],"];
+    let first = ["<unk>", "<s>", "</s>", "▁", "▁a", "▁ab", "yz"];
+    marks["model"]["vocab"] = vocabulary(&[&first[..], &signs[..]].concat());
+    let writer = generator("constrained-json", (marks, names), GenerationConfig::default());
+    let options = json!(["a b", "ab"]);
+    let schema = json!({ "type": "array", "minItems": 2, "maxItems": 2,
+                         "items": { "enum": options } });
+    for prompt in ["", "ab"] {
+        let parameters = json!({ "json_schema": schema, "max_new_tokens": 20, "n": 4,
+                                 "do_sample": true, "temperature": 2.0 });
+        for one in written(&writer, prompt, parameters).unwrap().results() {
+            let text = &one.generated_text[prompt.len()..];
+            let value: Vec<Value> = serde_json::from_str(text)
+                .unwrap_or_else(|e| panic!("{text:?} after {prompt:?}: {e}"));
+            let all_known = value.iter().all(|item| options.as_array().unwrap().contains(item));
+            assert!(value.len() == 2 && all_known, "{text}");
+            assert!(text.starts_with('['), "{text:?} after {prompt:?}");
+        }
+    }
+}
+
 #[test]
 fn what_ends_a_text_and_what_does_not() {
     let defaults = || GenerationConfig { eos: Some(vec![0]), ..GenerationConfig::default() };

@@ -3,30 +3,29 @@
 mod conversation;
 mod interrupt;
 mod orders;
+mod speaker;
 
 use super::generate::note_unsupported;
-use super::inputs::{self, note};
+use super::inputs;
 use super::search::{LENGTH, Search};
 use super::sequences::{CacheFlags, GuessFlags};
-use super::{Global, Outcome, write_json};
+use super::{Global, Outcome};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use conversation::Conversation;
 use interrupt::Interrupt;
-use orders::Order;
 use regard_models::checkpoint::read_text;
-use regard_tasks::Error;
-use regard_tasks::chat::{ASSISTANT, Chat, ChatTemplate, Message, Response, USER};
-use regard_tasks::decode::FinishReason;
-use regard_tasks::generate::{Generator, Parameters, Written};
-use std::io::{BufRead, IsTerminal, Read, Write, stderr, stdin, stdout};
+use regard_tasks::chat::{Chat, ChatTemplate};
+use regard_tasks::generate::{Generator, Parameters};
+use speaker::Speaker;
+use std::io::{IsTerminal, Write, stdin, stdout};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Each line is what you say; the answer is printed as it is generated. Lines that begin with / are
-commands:
+Each line is what you say; the answer is printed as it is generated. Lines that you type and that
+begin with / are commands:
   /help          list the commands
   /reset         begin a new conversation (the system message stays)
   /undo          drop the last question and its answer
@@ -35,7 +34,8 @@ commands:
   /quit          leave, as Ctrl-D does
 To say something that begins with /, write a space or another / before it.
 
-Ctrl-C stops an answer; its beginning stays in the conversation. Without an answer, it leaves.
+Ctrl-C stops an answer; its beginning stays in the conversation. Without an answer, it leaves. If
+the answer goes on, another Ctrl-C, a second later, ends the program (exit code 130).
 
 Examples (the first use downloads the model):
   regard chat --model HuggingFaceTB/SmolLM2-135M-Instruct  # download
@@ -47,25 +47,28 @@ Examples (the first use downloads the model):
 
 The model needs a chat template: chat_template.jinja in its folder, chat_template in its
 tokenizer_config.json or in its GGUF file, or a file given by --chat-template. It is rendered as by
-apply_chat_template of transformers, within limits of time and memory.
+apply_chat_template of transformers, within limits of time and memory. Dates in it are of UTC.
 
 Nothing that was said is ever dropped: a conversation that no longer fits the model's context is an
-error with both numbers. What was said before is not computed again, as long as the program runs.
+error with both numbers. As long as the program runs, a question is read with the answer before it;
+what was said earlier is not computed again. Where neither a flag nor the model's max_new_tokens
+sets a length, an answer has at most 4096 tokens, and no more than --kv-cache-limit has room for.
 
 --load reads, and --save and /save write JSON: {\"role\": …, \"content\": …} in each line of a .jsonl
-file, or a list of these in any other.
+file, or a list of these in any other. --save writes after each answer, for the first time after the
+first one, and never replaces a file but that of --load. With --seed, a conversation that is loaded
+goes on as it would have without a break.
 
-Without a terminal, each line of standard input is a question, and its answer goes to standard
-output; blank lines are left out. If a question fails, the error goes to standard error, it is left
-out of the conversation, and the exit code is 1.
+Where standard input is no terminal, each line is a question, whatever it begins with, and its
+answer goes to standard output; blank lines are left out. With --commands, lines that begin with /
+are commands there too. If a line fails, the error goes to standard error, an empty line (or
+{\"error\": …} with --json) to standard output, a question is left out of the conversation, and the
+exit code is 1. Ctrl-C stops the answer and, without --commands, the program (130).
 
 --json prints one object per question, when the answer is complete: message (role, content),
 token_ids, score, finish_reason (eos: the end of the turn; stop: a stop string; length: the maximum
 length; cancelled: Ctrl-C), prompt_tokens (the whole conversation), completion_tokens; with --lookup
 or --draft also guesses (guessed, accepted).";
-
-/// Longest line, in bytes.
-const LONGEST: u64 = 1 << 24;
 
 /// Talk with a language model in the terminal
 #[derive(Args)]
@@ -86,9 +89,12 @@ pub struct Flags {
     /// Save the conversation after each answer
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Lines that begin with / are commands, also without a terminal
+    #[arg(long)]
+    commands: bool,
     #[command(flatten)]
     hub: Hub,
-    /// Maximum number of tokens of an answer [default: the model's, or 4096]
+    /// Maximum number of tokens of an answer [default: the model's, or at most 4096]
     #[arg(long, value_name = "N", help_heading = LENGTH)]
     max_new_tokens: Option<usize>,
     /// Stop before this text; can be repeated
@@ -102,10 +108,12 @@ pub struct Flags {
     caches: CacheFlags,
 }
 
-pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(mut flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     if flags.search.num_return_sequences.is_some_and(|count| count > 1) {
         bail!("--num-return-sequences: a conversation goes on with one answer; leave it out");
     }
+    // Whatever generation_config.json says.
+    flags.search.num_return_sequences = Some(1);
     let mut talk = Conversation::begin(flags.load.as_deref(), flags.save.as_deref())?;
     if flags.system.is_some() {
         talk.set_system(flags.system.as_deref());
@@ -119,15 +127,18 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     search.max_new_tokens = flags.max_new_tokens;
     let stop = Some(flags.stop).filter(|stop| !stop.is_empty());
     let parameters = Parameters { stop, search, ..Parameters::default() };
-    let options = parameters.options(chat.generator())?;
-    let mut speaker = Speaker {
+    let options = chat.options(&parameters)?;
+    let typed = stdin().is_terminal();
+    let commands = typed || flags.commands;
+    let speaker = Speaker {
         streams: !global.json && options.num_beams == 1,
         chat: &chat,
+        constraint: parameters.constraint(chat.generator())?,
         parameters,
         json: global.json,
-        at_terminal: stdin().is_terminal() && stdout().is_terminal(),
-        interrupt: Interrupt::listen()?,
-        turns: 0,
+        at_terminal: typed && stdout().is_terminal(),
+        commands,
+        interrupt: Interrupt::listen(commands)?,
     };
     let outcome = speaker.talk(&mut talk, out)?;
     flags.guesses.report(chat.generator());
@@ -145,146 +156,4 @@ fn open(flags: &Flags) -> Result<Chat> {
     let name = path.display().to_string();
     let template = ChatTemplate::new(&source, &name, generator.tokenizer());
     Ok(Chat::new(generator, template.context("--chat-template")?))
-}
-
-/// What is the same for every question.
-struct Speaker<'a> {
-    chat: &'a Chat,
-    parameters: Parameters,
-    json: bool,
-    /// Whether pieces of an answer are printed as they come.
-    streams: bool,
-    at_terminal: bool,
-    interrupt: Interrupt,
-    /// Questions so far.
-    turns: u64,
-}
-
-impl Speaker<'_> {
-    /// Reads questions and commands until the end.
-    fn talk(&mut self, talk: &mut Conversation, out: &mut dyn Write) -> Result<Outcome> {
-        if self.at_terminal {
-            note("type /help for the commands, Ctrl-D to leave");
-        }
-        let mut outcome = Outcome::Positive;
-        while let Some(line) = self.read()? {
-            let order = line.and_then(|line| Order::of(&line));
-            let done = match order {
-                Ok(Order::Nothing) => continue,
-                Ok(Order::Quit) => break,
-                Ok(Order::Say(text)) => match self.ask(talk, text, out)? {
-                    Ok(()) => continue,
-                    Err(error) => {
-                        self.failed(&error.to_string(), out)?;
-                        Err(())
-                    }
-                },
-                Ok(order) => order.apply(talk).map_err(|error| note(&format!("{error:#}"))),
-                Err(why) => {
-                    note(&why);
-                    Err(())
-                }
-            };
-            match done {
-                Ok(said) => said.iter().for_each(|said| note(said)),
-                // At a terminal, the person has read it.
-                Err(()) if self.at_terminal => {}
-                Err(()) => outcome = Outcome::Negative,
-            }
-        }
-        Ok(outcome)
-    }
-
-    /// Reports a question without an answer.
-    fn failed(&self, why: &str, out: &mut dyn Write) -> Result<()> {
-        if !self.at_terminal {
-            inputs::failed(why, self.json, out)?;
-            return Ok(out.flush()?);
-        }
-        let hint = match why.contains("the model's context") {
-            true => " (/reset begins a new one, /undo drops the last question)",
-            false => "",
-        };
-        note(&format!("{why}{hint}"));
-        Ok(())
-    }
-
-    /// Reads a line; `None` at the end of the input.
-    fn read(&self) -> Result<Option<Result<String, String>>> {
-        if self.at_terminal {
-            let _ = write!(stderr(), "> ").and_then(|()| stderr().flush());
-        }
-        let mut bytes = vec![];
-        let read = stdin().lock().take(LONGEST).read_until(b'\n', &mut bytes);
-        if read.context(inputs::STANDARD_INPUT)? == 0 {
-            if self.at_terminal {
-                let _ = writeln!(stderr());
-            }
-            return Ok(None);
-        }
-        if bytes.len() as u64 == LONGEST {
-            bail!("{}: a line has more than {LONGEST} bytes", inputs::STANDARD_INPUT);
-        }
-        let line = String::from_utf8(bytes).map_err(|_| "the line is not UTF-8".to_string());
-        Ok(Some(line.map(|line| line.trim_end_matches(['\n', '\r']).to_string())))
-    }
-
-    /// Asks a question and prints the answer. The outer error ends the program, the inner one is of
-    /// this question.
-    fn ask(
-        &mut self,
-        talk: &mut Conversation,
-        text: String,
-        out: &mut dyn Write,
-    ) -> Result<Result<(), Error>> {
-        let messages = [talk.messages(), &[Message::new(USER, text.as_str())]].concat();
-        let number = self.turns;
-        self.turns += 1;
-        let (mut said, mut problem) = (String::new(), None);
-        let cancel = self.interrupt.answering();
-        let streams = self.streams;
-        let answer = self.chat.answer(
-            &messages,
-            &self.parameters,
-            number,
-            &cancel,
-            &mut |piece: Written| {
-                said.push_str(piece.text);
-                if streams {
-                    let shown = write!(out, "{}", piece.text).and_then(|()| out.flush());
-                    problem = shown.err();
-                }
-                problem.is_none() && !cancel.is_cancelled()
-            },
-        );
-        self.interrupt.answered();
-        if let Some(problem) = problem {
-            return Err(problem.into());
-        }
-        let answer = match answer {
-            Ok(answer) => answer,
-            // It was stopped while the conversation was read, or between two tokens.
-            Err(_) if cancel.is_cancelled() => Response {
-                message: Message::new(ASSISTANT, said),
-                finish_reason: FinishReason::Cancelled,
-                ..Response::default()
-            },
-            Err(error) => return Ok(Err(error)),
-        };
-        match (self.json, self.streams) {
-            (true, _) => write_json(out, &answer)?,
-            (false, true) => writeln!(out)?,
-            (false, false) => writeln!(out, "{}", answer.message.content)?,
-        }
-        out.flush()?;
-        let stopped = answer.finish_reason == FinishReason::Cancelled;
-        if stopped {
-            note("stopped");
-        }
-        // A question that was stopped before its answer began is taken back.
-        if !stopped || !answer.message.content.is_empty() {
-            talk.add(text, answer.message.content)?;
-        }
-        Ok(Ok(()))
-    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 const TEMPLATE: &str = "{% for m in messages %}\
 {{ '<|im_start|>' + m.role + ' ' + m.content + '<|im_end|>' }}{% endfor %}\
@@ -129,10 +129,10 @@ fn each_line_is_a_turn_of_one_conversation() {
     // The second question comes after the first one and its answer.
     let first = said[0]["prompt_tokens"].as_u64().unwrap();
     assert!(said[1]["prompt_tokens"].as_u64().unwrap() > first + tokens, "{said:?}");
-    let fresh =
-        found(&talk(&[&short[..], &["--json"]].concat(), "hello\n/reset\nhello\n/undo\nhello"));
-    assert!(fresh.iter().all(|again| *again == said[0]), "{fresh:?}");
-    let with = [&short[..], &["--json", "--system", "be kind"]].concat();
+    let with = [&short[..], &["--json", "--commands"]].concat();
+    let fresh = found(&talk(&with, "hello\n/reset\nhello\n/undo\nhello"));
+    assert!(fresh.len() == 3 && fresh.iter().all(|again| *again == said[0]), "{fresh:?}");
+    let with = [&with[..], &["--system", "be kind"]].concat();
     let system = found(&talk(&with, "hello\n/reset\nhello\n/system\n/reset\nhello"));
     assert_eq!(system[0], system[1]);
     assert!(system[0]["prompt_tokens"].as_u64().unwrap() > first);
@@ -142,6 +142,19 @@ fn each_line_is_a_turn_of_one_conversation() {
     assert_eq!(guessed[1]["message"], said[1]["message"]);
     let beams = talk(&[&short[..], &["--num-beams", "2"]].concat(), "hello\n");
     assert_eq!((beams.code, beams.out.lines().count()), (0, 1));
+    // Settings of the model for other uses.
+    let long = [&short[..], &["--min-length", "30"]].concat();
+    for settings in [
+        json!({ "do_sample": true, "num_return_sequences": 3 }),
+        json!({ "num_beams": 3, "num_return_sequences": 2 }),
+    ] {
+        fs::write(Path::new(&model).join("generation_config.json"), settings.to_string()).unwrap();
+        let said = found(&talk(&[&long[..], &["--json"]].concat(), "hello\n"));
+        assert!(said[0].get("alternatives").is_none(), "{said:?}");
+        let content = said[0]["message"]["content"].as_str().unwrap();
+        assert!(!content.is_empty(), "{said:?}");
+        assert_eq!(talk(&long, "hello\n").out, format!("{content}\n"));
+    }
 }
 
 #[test]
@@ -150,7 +163,7 @@ fn commands_are_told_from_questions() {
     let home = folder("chat-commands-files");
     let (file, other) = (home.join("talk.jsonl"), home.join("talk.json"));
     let name = file.display();
-    let short = ["--model", &model, "--max-new-tokens", "3"];
+    let short = ["--model", &model, "--max-new-tokens", "3", "--commands"];
     let lines = format!(
         "/help\nhello\n/save {name}\n//slash\n /slash\n/save {name}\n/save {}\n",
         other.display()
@@ -166,7 +179,8 @@ fn commands_are_told_from_questions() {
     assert_eq!(list, Value::from(saved));
     // Another program does not replace it without being told to.
     let ran = talk(&short, &format!("/save {name}\n/wrong\n/quit\nhello\n"));
-    assert_eq!((ran.code, &*ran.out), (1, ""));
+    // An empty line for each, as for a question that fails.
+    assert_eq!((ran.code, &*ran.out), (1, "\n\n"));
     assert!(ran.err.contains("exists; to replace it: /save! "), "{}", ran.err);
     assert!(ran.err.contains("there is no command /wrong"), "{}", ran.err);
     let ran = talk(&short, &format!("hello\n/undo\n/undo\n/save! {name}\n"));
@@ -177,6 +191,18 @@ fn commands_are_told_from_questions() {
         ran.err
     );
     assert!(read(&file).is_empty());
+    let ran = talk(&[&short[..], &["--json"]].concat(), "/wrong\n");
+    assert!(found(&ran)[0]["error"].as_str().unwrap().contains("no command /wrong"));
+    // Without the flag, lines of a file do nothing but ask.
+    let plain = home.join("plain.jsonl");
+    let short = ["--model", &model, "--max-new-tokens", "3", "--save", plain.to_str().unwrap()];
+    let lines = format!("/quit\n//a\n /b\n/etc/passwd, what is it?\n/save! {name}\n");
+    let ran = talk(&short, &lines);
+    assert_eq!((ran.code, ran.out.lines().count(), &*ran.err), (0, 5, ""));
+    let asked: Vec<Value> = read(&plain).into_iter().step_by(2).collect();
+    let asked: Vec<&str> = asked.iter().map(|one| one["content"].as_str().unwrap()).collect();
+    assert_eq!(asked, lines.lines().collect::<Vec<_>>());
+    assert!(read(&file).is_empty());
 }
 
 #[test]
@@ -184,16 +210,63 @@ fn a_conversation_is_saved_after_each_answer_and_goes_on() {
     let model = model("saved", 2000, Some(TEMPLATE));
     let file = folder("chat-saved-files").join("talk.jsonl");
     let name = file.to_str().unwrap();
-    let short = ["--model", &model, "--max-new-tokens", "5", "--json"];
+    // Samples go on too.
+    let drawn = ["--do-sample", "--temperature", "2", "--seed", "7"];
+    let short = [&["--model", &model, "--max-new-tokens", "9", "--json"][..], &drawn].concat();
     let whole = found(&talk(&short, "one\ntwo\n"));
     let first = found(&talk(&[&short[..], &["--save", name]].concat(), "one\n"));
     assert_eq!(first[0], whole[0]);
-    fails(&[&["chat"][..], &short, &["--save", name]].concat(), &["--save", "exists", "--load"]);
+    let chat = [&["chat"][..], &short[..]].concat();
+    fails(&[&chat[..], &["--save", name]].concat(), &["--save", "exists", "--load"]);
     let both = [&short[..], &["--load", name, "--save", name]].concat();
     assert_eq!(found(&talk(&both, "two\n"))[0], whole[1]);
     assert_eq!(read(&file).len(), 4);
     fs::write(&file, "{\"role\": \"user\"}\n").unwrap();
-    fails(&[&["chat"][..], &short, &["--load", name]].concat(), &["--load", "line 1", "content"]);
+    fails(&[&chat[..], &["--load", name]].concat(), &["--load", "line 1", "content"]);
+    // What is asked again is answered otherwise.
+    let again = found(&talk(&[&short[..], &["--commands"]].concat(), "one\n/undo\none\n"));
+    assert_eq!(again[0], whole[0]);
+    assert_ne!(again[1]["token_ids"], again[0]["token_ids"]);
+    // The file stays until the next answer.
+    let kept = file.with_file_name("kept.jsonl");
+    let with = [&short[..], &["--commands", "--save", kept.to_str().unwrap()]].concat();
+    let ran = talk(&with, "one\n/reset\n");
+    assert_eq!((ran.code, read(&kept).len()), (0, 2), "{}", ran.err);
+    assert!(ran.err.contains("kept.jsonl stays as it is until the next answer"), "{}", ran.err);
+    let lists = file.with_file_name("tools.json");
+    let text = r#"{"messages": [], "tools": []}"#;
+    fs::write(&lists, text).unwrap();
+    let lists_name = lists.to_str().unwrap();
+    let both = [&chat[..], &["--load", lists_name, "--save", lists_name]].concat();
+    fails(&both, &["--load", "tools.json", "`tools`"]);
+    assert_eq!(fs::read_to_string(&lists).unwrap(), text);
+}
+
+/// A conversation goes on although its folder is gone.
+#[test]
+fn what_cannot_be_saved_is_told() {
+    let model = model("lost", 2000, Some(TEMPLATE));
+    let home = folder("chat-lost-files");
+    let there = home.join("there");
+    fs::create_dir(&there).unwrap();
+    let file = there.join("talk.jsonl");
+    let mut child = command(&["chat", "--model", &model, "--max-new-tokens", "3"]);
+    child.args(["--save", file.to_str().unwrap()]);
+    child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().expect("the binary starts");
+    let mut stdin = child.stdin.take().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut answers = String::new();
+    stdin.write_all(b"one\n").unwrap();
+    out.read_line(&mut answers).unwrap();
+    fs::rename(&there, home.join("elsewhere")).unwrap();
+    stdin.write_all(b"two\n").unwrap();
+    drop(stdin);
+    out.read_to_string(&mut answers).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), answers.lines().count()), (Some(1), 2), "{err}");
+    assert!(err.contains("note: --save: ") && err.contains("cannot be written"), "{err}");
 }
 
 #[test]
@@ -202,6 +275,10 @@ fn what_cannot_be_said_is_an_error() {
     let bare = model("bare", 60, None);
     let lacks = ["has no chat template", "--chat-template FILE"];
     fails(&["chat", "--model", &bare], &lacks);
+    // A command that is corrected can have the same file.
+    let file = folder("chat-not-begun").join("talk.jsonl");
+    fails(&["chat", "--model", &bare, "--save", file.to_str().unwrap()], &lacks);
+    assert!(!file.exists());
     fails(&["chat", "--model", "builtin:shakespeare"], &lacks);
     fails(&["chat", "--model", &bare, "--num-return-sequences", "2"], &["one answer"]);
     let home = folder("chat-templates");
@@ -233,34 +310,49 @@ fn what_cannot_be_said_is_an_error() {
     );
     let ran = talk(&["--model", &bare, "--chat-template", &forever], "hello\n");
     assert!(ran.err.contains("loop forever"), "{}", ran.err);
+    // The maximum length counts the conversation.
+    let ran = talk(&[&given[..], &["--max-length", "9"]].concat(), "hello\n");
+    assert_eq!((ran.code, &*ran.out), (1, "\n"));
+    assert!(ran.err.contains("max_length: got 9, but the conversation has"), "{}", ran.err);
+    let ran = talk(&[&given[..], &["--kv-cache-limit", "1KB"]].concat(), "hello\n");
+    assert_eq!((ran.code, &*ran.out), (1, "\n"));
+    assert!(ran.err.contains("KV cache: ") && ran.err.contains("--kv-cache f16"), "{}", ran.err);
 }
 
-/// A person presses Ctrl-C while a long answer comes: it stops, and the next one comes.
+/// Starts it with signals as a terminal leaves them.
+#[cfg(unix)]
+fn begun(args: &[&str]) -> Child {
+    let child = command(args);
+    let mut fresh = Command::new("env");
+    fresh.arg("--default-signal").arg(child.get_program()).args(child.get_args());
+    fresh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    fresh.spawn().expect("the binary starts")
+}
+
+#[cfg(unix)]
+fn interrupt(child: &Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Somebody presses Ctrl-C while a long answer comes: it stops, and the next one comes.
 #[test]
 #[cfg(unix)]
 fn a_signal_stops_the_answer_and_not_the_program() {
     let model = model("signal", 200_000, Some(TEMPLATE));
     let file = folder("chat-signal-files").join("talk.jsonl");
-    let mut child =
-        command(&["chat", "--model", &model, "--min-length", "190000", "--max-length", "199000"]);
-    child.args(["--save", file.to_str().unwrap()]);
-    let mut fresh = Command::new("env");
-    fresh.arg("--default-signal").arg(child.get_program()).args(child.get_args());
-    fresh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = fresh.spawn().expect("the binary starts");
+    let long = ["chat", "--model", &model, "--min-length", "190000", "--max-length", "199000"];
+    let saved = ["--commands", "--save", file.to_str().unwrap()];
+    let mut child = begun(&[&long[..], &saved].concat());
     let mut stdin = child.stdin.take().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
-    let interrupt = |id: u32| {
-        let sent = Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
-        assert!(sent.success());
-    };
     for question in ["hello\n", "again\n"] {
         stdin.write_all(question.as_bytes()).unwrap();
         stdin.flush().unwrap();
         // It has begun to answer.
         let mut first = [0];
         out.read_exact(&mut first).unwrap();
-        interrupt(child.id());
+        interrupt(&child);
         let mut rest = String::new();
         out.read_line(&mut rest).unwrap();
         assert!(rest.ends_with('\n'));
@@ -273,4 +365,30 @@ fn a_signal_stops_the_answer_and_not_the_program() {
     let saved = read(&file);
     assert_eq!(saved.len(), 4);
     assert!(!saved[1]["content"].as_str().unwrap().is_empty());
+}
+
+/// Nobody types: the lines that follow are not answered.
+#[test]
+#[cfg(unix)]
+fn a_signal_ends_a_program_that_reads_a_file() {
+    let model = model("ended", 200_000, Some(TEMPLATE));
+    let file = folder("chat-ended-files").join("talk.jsonl");
+    let long = ["chat", "--model", &model, "--min-length", "190000", "--max-length", "199000"];
+    let mut child = begun(&[&long[..], &["--save", file.to_str().unwrap()]].concat());
+    let mut stdin = child.stdin.take().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    stdin.write_all(b"hello\nagain\n").unwrap();
+    stdin.flush().unwrap();
+    let mut first = [0];
+    out.read_exact(&mut first).unwrap();
+    interrupt(&child);
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with('\n') && rest.lines().count() == 1, "{rest:?}");
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert_eq!(err.matches("stopped").count(), 1, "{err}");
+    // What was said is saved.
+    assert_eq!(read(&file).len(), 2);
 }

@@ -143,6 +143,24 @@ fn what_is_not_supported_is_named_with_its_place() {
         (json!({ "type": "object", "x-guidance": { "lenient": true } }), &["\"x-guidance\""]),
         (json!({ "$ref": "https://example.org/a.json" }), &["/$ref", "https://example.org/a.json"]),
         (json!({ "$ref": "#/$defs/b" }), &["#/$defs/b"]),
+        // What is referred to is a schema too, wherever it stands.
+        (
+            json!({ "default": { "items": { "not": {} } }, "$ref": "#/default" }),
+            &["json_schema at /default/items/not", "\"not\" is not supported"],
+        ),
+        (
+            json!({ "examples": [{ "pattern": "a(" }], "items": { "$ref": "#/examples/0" } }),
+            &["json_schema at /examples/0/pattern", "unclosed group"],
+        ),
+        (
+            json!({ "default": { "anyOf": [{ "$ref": "#/default" }, { "if": {} }] },
+                    "$ref": "#/default" }),
+            &["/default/anyOf/1/if"],
+        ),
+        (json!({ "$ref": "#/$defs", "$defs": { "a": {} } }), &["json_schema at /$defs/a", "\"a\""]),
+        (json!({ "$ref": "#/required", "required": ["a"] }), &["/required", "need an object"]),
+        (json!({ "$ref": "#/$defs/a~1b", "$defs": { "a/b": {} } }), &["#/$defs/a~1b", "~ or %"]),
+        (json!({ "$ref": "#/$defs/a%20b", "$defs": { "a b": {} } }), &["~ or %"]),
         (json!({ "type": "string", "format": "mood" }), &["format", "mood"]),
         (json!({ "type": "text" }), &["text"]),
         (json!({ "pattern": "a(" }), &["json_schema at /pattern", "unclosed group"]),
@@ -181,4 +199,41 @@ fn deep_schemas_are_refused_soon() {
         all = json!({ "anyOf": [all, { "allOf": [all, { "maxLength": 9 }] }] });
     }
     refused(&Constraint::JsonSchema(all));
+}
+
+#[test]
+fn wide_schemas_are_refused_soon() {
+    let null = json!({ "type": "null" });
+    let names = |count: usize| -> serde_json::Map<String, Value> {
+        (0..count).map(|i| (format!("p{i}"), null.clone())).collect()
+    };
+    let patterns: serde_json::Map<String, Value> =
+        (0..20).map(|i| (format!("p{i}"), json!({ "pattern": "a".repeat(2000) }))).collect();
+    let inner: Vec<Value> = (0..6).map(|_| json!({ "properties": names(900) })).collect();
+    let numbers: Vec<usize> = (0..10_001).collect();
+    for (schema, parts) in [
+        (json!({ "properties": names(1001) }), &["/properties", "1001", "1000"][..]),
+        (json!({ "items": { "anyOf": vec![&null; 1001] } }), &["/items/anyOf", "1001", "1000"]),
+        (json!({ "oneOf": vec![&null; 1001] }), &["/oneOf", "1001", "1000"]),
+        (json!({ "allOf": vec![&null; 1001] }), &["/allOf", "1001", "1000"]),
+        (json!({ "prefixItems": vec![&null; 1001] }), &["/prefixItems", "1001", "1000"]),
+        (json!({ "required": vec!["a"; 1001] }), &["/required", "1001", "1000"]),
+        (json!({ "const": { "a": vec![1; 1001] } }), &["/const", "1001", "1000"]),
+        (json!({ "enum": [vec![1; 1001]] }), &["/enum", "1001", "1000"]),
+        (json!({ "enum": numbers }), &["/enum", "10001", "10000"]),
+        (json!({ "patternProperties": names(33) }), &["/patternProperties", "33", "32"]),
+        (json!({ "anyOf": inner }), &["/anyOf/5/properties", "5406 entries together", "5000"]),
+        (json!({ "properties": patterns }), &["/pattern", "bytes together", "32768"]),
+    ] {
+        let message = refused(&Constraint::JsonSchema(schema));
+        assert!(parts.iter().all(|part| message.contains(part)), "{parts:?}: {message}");
+    }
+    let tokens = vocabulary(&bytes_and(&[]));
+    let texts: Vec<String> = (0..1500).map(|i| format!("v{i}")).collect();
+    for schema in [
+        json!({ "enum": texts }),
+        json!({ "type": "object", "properties": names(100), "additionalProperties": false }),
+    ] {
+        Constraint::JsonSchema(schema).compile(&tokens).unwrap();
+    }
 }

@@ -6,12 +6,13 @@ pub use crate::text::{ChatTemplate, Message, RenderOptions};
 pub use pipeline::{Inputs, Response};
 
 use crate::batching::Cancel;
-use crate::decode::Options;
+use crate::constraint::CompiledConstraint;
+use crate::decode::{Options, SearchParameters};
 use crate::generate::{Generation, Generator, Parameters, Prompt, PromptOptions, Watch};
 use regard_models::{Error, ModelFiles, Result};
 
 /// Most tokens of an answer if neither the caller nor the model names a number: memory for them is
-/// reserved.
+/// reserved, so they are fewer where that is little.
 const LONGEST: usize = 4096;
 
 /// Role of the model's messages.
@@ -73,13 +74,20 @@ impl Chat {
     /// Makes the prompt of a conversation, up to where the assistant begins to speak.
     ///
     /// # Errors
-    /// If the template refuses the conversation, or it does not fit the model's context: nothing of
-    /// it is dropped.
+    /// If the template refuses the conversation or writes nothing for it, or it does not fit the
+    /// model's context: nothing of it is dropped.
     pub fn prompt(&self, messages: &[Message]) -> Result<Prompt> {
         if messages.is_empty() {
             return Err(Error::invalid("messages: need at least one"));
         }
         let text = self.template.render(messages, RenderOptions::default())?;
+        // An empty prompt would be answered with something else.
+        if text.trim().is_empty() {
+            return Err(Error::invalid(
+                "the chat template writes nothing for this conversation: need roles that it knows, \
+                 or another template",
+            ));
+        }
         // The template writes the special tokens.
         let how = PromptOptions { add_special_tokens: false, truncate: true };
         let prompt = self.generator.prompt(&text, how)?;
@@ -93,9 +101,44 @@ impl Chat {
         Ok(prompt)
     }
 
-    /// Answers a conversation. `number` is the index of the input; `watch` gets the pieces of the
-    /// answer as they come, and ends it by returning false; `cancel` ends it with an error, also while
-    /// the conversation is read.
+    /// Returns the options of answers: those of the model, overridden by the parameters. There is
+    /// one answer unless the parameters ask for more: a conversation goes on with one.
+    ///
+    /// # Errors
+    /// As [`Parameters::options`].
+    pub fn options(&self, parameters: &Parameters) -> Result<Options> {
+        let count = parameters.search.num_return_sequences.or(Some(1));
+        let search = SearchParameters { num_return_sequences: count, ..parameters.search.clone() };
+        Parameters { search, ..parameters.clone() }.options(&self.generator)
+    }
+
+    /// Most tokens of an answer.
+    fn longest(
+        &self,
+        prompt: &Prompt,
+        options: &Options,
+        parameters: &Parameters,
+    ) -> Result<usize> {
+        let begun = prompt.ids().len();
+        let room = self.generator.context().saturating_sub(begun);
+        match (options.max_new_tokens, parameters.search.max_length) {
+            (Some(new), _) => Ok(new.min(room)),
+            (None, Some(length)) if length <= begun => Err(Error::invalid(format!(
+                "max_length: got {length}, but the conversation has {begun} tokens already; raise \
+                 max_length, or give max_new_tokens"
+            ))),
+            (None, Some(length)) => Ok((length - begun).min(room)),
+            (None, None) => {
+                let rows = options.num_beams.max(options.num_return_sequences);
+                Ok(self.generator.fitting(rows, begun, LONGEST.min(room)))
+            }
+        }
+    }
+
+    /// Answers a conversation. `constraint` is that of the parameters ([`Parameters::constraint`]),
+    /// which is compiled once for many answers; `number` is the index of the input; `watch` gets
+    /// the pieces of the answer as they come, and ends it by returning false; `cancel` ends it with
+    /// an error, also while the conversation is read.
     ///
     /// # Errors
     /// As [`Chat::prompt`]; if a parameter is invalid, or a step fails.
@@ -103,6 +146,7 @@ impl Chat {
         &self,
         messages: &[Message],
         parameters: &Parameters,
+        constraint: Option<&CompiledConstraint>,
         number: u64,
         cancel: &Cancel,
         watch: &mut Watch,
@@ -113,14 +157,10 @@ impl Chat {
             ));
         }
         let prompt = self.prompt(messages)?;
-        let room = self.generator.context().saturating_sub(prompt.ids().len());
-        let options = parameters.options(&self.generator)?;
-        let asked = options.max_new_tokens;
-        let of_length = |length: usize| length.saturating_sub(prompt.ids().len()).max(1);
-        let asked = asked.or(parameters.search.max_length.map(of_length)).unwrap_or(LONGEST);
-        let options = Options { max_new_tokens: Some(asked.min(room)), ..options };
-        let constraint = parameters.constraint(&self.generator)?;
-        let (cancel, constraint) = (Some(cancel), constraint.as_ref());
+        let options = self.options(parameters)?;
+        let longest = self.longest(&prompt, &options, parameters)?;
+        let options = Options { max_new_tokens: Some(longest), ..options };
+        let cancel = Some(cancel);
         let how = Generation { number, cancel, constraint, ..Generation::new(&options) };
         let said = self.generator.respond("", &prompt, parameters, &how, watch)?;
         Ok(Response::from(said))

@@ -66,7 +66,8 @@ impl Pipeline for Chat {
     type Inputs = Inputs;
     /// Those of a text that is continued. `add_special_tokens` has no effect, because the template
     /// writes them, and `truncate` is refused. Without a maximum length, an answer has at most
-    /// 4096 tokens.
+    /// 4096 tokens, and no more than fit the limit of the KV caches. Without a number of results
+    /// there is one, whatever the model's configuration says.
     type Parameters = Parameters;
     type Response = Response;
 
@@ -76,11 +77,13 @@ impl Pipeline for Chat {
 
     fn run(&self, inputs: &[Inputs], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         // Invalid parameters are an error of the request.
-        parameters.options(self.generator())?;
+        self.options(parameters)?;
+        let constraint = parameters.constraint(self.generator())?;
         let cancel = Cancel::new();
         let one = |at: usize| {
+            let (messages, constraint) = (&inputs[at].messages, constraint.as_ref());
             let number = parameters.first.wrapping_add(at as u64);
-            self.answer(&inputs[at].messages, parameters, number, &cancel, &mut |_| true)
+            self.answer(messages, parameters, constraint, number, &cancel, &mut |_| true)
         };
         Ok(batching::for_each(inputs.len(), TOGETHER, one))
     }

@@ -105,6 +105,28 @@ impl Generator {
         Ok(())
     }
 
+    /// Returns how many tokens, at most `most`, fit after a prompt into the KV caches of `rows`
+    /// sequences. `most` if not even one fits: to ask for room is the error then.
+    pub(crate) fn fitting(&self, rows: usize, prompt: usize, most: usize) -> usize {
+        let Some(engines) = self.engines() else { return most };
+        let fits = |new: usize| {
+            let bytes = engines.model.bytes(prompt.saturating_add(new));
+            rows.saturating_mul(bytes) <= engines.limits.cache_bytes
+        };
+        if fits(most) || !fits(1) {
+            return most;
+        }
+        let (mut fit, mut over) = (1, most);
+        while over - fit > 1 {
+            let middle = fit + (over - fit) / 2;
+            match fits(middle) {
+                true => fit = middle,
+                false => over = middle,
+            }
+        }
+        fit
+    }
+
     /// Lets a smaller model guess `tokens` tokens at once, which this model checks together. Texts
     /// are the same as without.
     ///

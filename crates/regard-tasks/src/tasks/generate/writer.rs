@@ -25,8 +25,8 @@ pub struct Generator {
     bos: Option<u32>,
     /// Processes the sequences of all threads together; `None` for a model that cannot be planned.
     engines: Option<Engines>,
-    /// The tokens, prepared for constraints when the first one is given.
-    constraints: OnceLock<ConstraintVocabulary>,
+    /// The tokens, prepared for constraints when the first one is given, or why they cannot be.
+    constraints: OnceLock<Result<ConstraintVocabulary, String>>,
 }
 
 /// The tokens of a prompt, at least one and no more than the model's context.
@@ -140,14 +140,10 @@ impl Generator {
     /// # Errors
     /// If it is invalid, too large, not supported, or no text matches.
     pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint> {
-        let vocabulary = match self.constraints.get() {
-            Some(vocabulary) => vocabulary,
-            None => {
-                let vocabulary = ConstraintVocabulary::new(&self.tokenizer)?;
-                self.constraints.get_or_init(|| vocabulary)
-            }
-        };
-        constraint.compile(vocabulary)
+        // Of several threads one prepares them, and the others wait.
+        let prepare = || ConstraintVocabulary::new(&self.tokenizer).map_err(|e| e.to_string());
+        let vocabulary = self.constraints.get_or_init(prepare).as_ref();
+        constraint.compile(vocabulary.map_err(|why| Error::invalid(why.clone()))?)
     }
 
     /// Returns the number of parameters.

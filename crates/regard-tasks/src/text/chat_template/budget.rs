@@ -43,13 +43,18 @@ pub fn take_value(state: &mut State, value: &Value) -> Result<(), Error> {
     walk(state, value, 0, true)
 }
 
-/// As [`take_value`], for a value that a namespace is to hold. No namespace may be in it: one that
-/// held itself would never be freed.
+/// As [`take_value`], for a value that a namespace or a loop is to hold. It must be plain data: a
+/// namespace that held itself, or a loop over itself, would never be freed.
 pub fn take_held(state: &mut State, value: &Value) -> Result<(), Error> {
     walk(state, value, 0, false)
 }
 
-fn walk(state: &mut State, value: &Value, depth: usize, namespaces: bool) -> Result<(), Error> {
+/// Whether a value is no data but an object of the engine: a loop or a macro.
+fn is_of_engine(value: &Value) -> bool {
+    value.as_object().is_some_and(|object| object.type_name().starts_with("minijinja::vm::"))
+}
+
+fn walk(state: &mut State, value: &Value, depth: usize, objects: bool) -> Result<(), Error> {
     if let Some(text) = value.as_str() {
         return take(state, EACH + text.len());
     }
@@ -57,22 +62,25 @@ fn walk(state: &mut State, value: &Value, depth: usize, namespaces: bool) -> Res
     if depth > DEEPEST {
         return Err(error(format!("lists nest more than {DEEPEST} deep")));
     }
-    if !namespaces && value.downcast_object_ref::<Namespace>().is_some() {
-        return Err(error("a namespace cannot hold a namespace"));
+    if !objects && (value.downcast_object_ref::<Namespace>().is_some() || is_of_engine(value)) {
+        return Err(error(
+            "a namespace and loop.changed hold texts, numbers, lists and maps; they cannot hold a \
+             namespace, a loop or a macro",
+        ));
     }
     match value.kind() {
         ValueKind::Bytes => take(state, value.len().unwrap_or(0)),
         ValueKind::Seq | ValueKind::Iterable => {
             for item in value.try_iter()?.checked() {
-                walk(state, &item?, depth + 1, namespaces)?;
+                walk(state, &item?, depth + 1, objects)?;
             }
             Ok(())
         }
         ValueKind::Map => {
             for key in value.try_iter()?.checked() {
                 let key = key?;
-                walk(state, &key, depth + 1, namespaces)?;
-                walk(state, &value.get_item(&key)?, depth + 1, namespaces)?;
+                walk(state, &key, depth + 1, objects)?;
+                walk(state, &value.get_item(&key)?, depth + 1, objects)?;
             }
             Ok(())
         }

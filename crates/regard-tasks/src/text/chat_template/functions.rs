@@ -28,7 +28,7 @@ pub fn environment() -> Environment<'static> {
     operators::add_to(&mut all);
     all.add_filter("abs", filters::abs);
     all.add_filter("capitalize", filters::capitalize);
-    all.add_filter("count", filters::length);
+    all.add_filter("count", length);
     all.add_filter("d", filters::default);
     all.add_filter("default", filters::default);
     all.add_filter("dictsort", filters::dictsort);
@@ -36,10 +36,10 @@ pub fn environment() -> Environment<'static> {
     all.add_filter("float", filters::float);
     all.add_filter("indent", methods::indent);
     all.add_filter("int", filters::int);
-    all.add_filter("items", filters::items);
+    all.add_filter("items", items);
     all.add_filter("join", methods::join);
     all.add_filter("last", filters::last);
-    all.add_filter("length", filters::length);
+    all.add_filter("length", length);
     all.add_filter("list", filters::list);
     all.add_filter("lower", filters::lower);
     all.add_filter("map", filters::map);
@@ -103,6 +103,16 @@ pub fn environment() -> Environment<'static> {
     all.add_function("range", range);
     all.add_function("strftime_now", strftime::strftime_now);
     all
+}
+
+/// As Jinja has it: what is undefined has no items.
+fn length(value: &Value) -> Result<usize, Error> {
+    if value.is_undefined() { Ok(0) } else { filters::length(value) }
+}
+
+/// As [`length`].
+fn items(value: &Value) -> Result<Value, Error> {
+    if value.is_undefined() { Ok(Value::from(Vec::<Value>::new())) } else { filters::items(value) }
 }
 
 fn range(

@@ -155,6 +155,10 @@ fn call_method(state: &mut State, arguments: Rest<ValueOrKwargs>) -> Result<Valu
     take_arguments(state, name, &arguments)?;
     let (object, rest) =
         arguments.split_first().ok_or_else(|| error("a method needs an object"))?;
+    if name == "changed" {
+        // A loop keeps them.
+        rest.iter().try_for_each(|argument| take_held(state, argument))?;
+    }
     let result = match object.as_str() {
         Some(text) => methods::of_text(state, text, name, rest)?,
         None => None,
@@ -192,11 +196,19 @@ pub fn within(state: &mut State, value: Value, container: Value) -> Result<bool,
         }
         (None, ValueKind::Undefined) => Ok(false),
         (None, ValueKind::Map) => {
-            let mut keys = container.try_iter()?;
-            // A key with the value none is a key, so the value is not asked for.
-            Ok(container.get_item(&value).is_ok_and(|found| !found.is_undefined())
-                || (container.downcast_object_ref::<Namespace>().is_none()
-                    && keys.any(|key| key == value)))
+            let found = container.get_item(&value).is_ok_and(|found| !found.is_undefined());
+            if found || container.downcast_object_ref::<Namespace>().is_some() {
+                return Ok(found);
+            }
+            // A key whose value is undefined is a key too.
+            for key in container.try_iter()?.checked() {
+                let key = key?;
+                take_value(state, &key)?;
+                if key == value {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
         }
         (None, ValueKind::Seq | ValueKind::Iterable) => {
             take_value(state, &container)?;

@@ -45,9 +45,8 @@ fn source(files: &ModelFiles, tokenizer: &Tokenizer) -> Result<Option<(&'static 
     if files.file().is_none() && files.has(CHAT_TEMPLATE_FILE) {
         let bytes = files.read(CHAT_TEMPLATE_FILE, LARGEST as u64)?;
         let text = String::from_utf8(bytes.into_owned());
-        let text = text.map_err(|e| {
-            Error::file(files.path(CHAT_TEMPLATE_FILE), format!("not UTF-8: {e}"))
-        })?;
+        let text = text
+            .map_err(|e| Error::file(files.path(CHAT_TEMPLATE_FILE), format!("not UTF-8: {e}")))?;
         return Ok(Some((CHAT_TEMPLATE_FILE, text)));
     }
     match tokenizer.config_value(CHAT_TEMPLATE) {
@@ -93,14 +92,16 @@ pub fn syntax() -> SyntaxConfig {
     syntax.build().expect("the delimiters are Jinja's own")
 }
 
-/// Checks the size, and replaces the tags `generation` and `endgeneration`, with which templates mark
-/// what the assistant says for training, by a condition that is true.
+/// Checks the size, ends lines as Jinja does, and replaces the tags `generation` and
+/// `endgeneration`, with which templates mark what the assistant says for training, by a condition
+/// that is true.
 pub fn prepared(source: &str) -> Result<String, String> {
     if source.len() > LARGEST {
         return Err(format!("the template has {} bytes, need at most {LARGEST}", source.len()));
     }
+    let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut text = String::with_capacity(source.len());
-    let mut rest = source;
+    let mut rest = source.as_str();
     while let Some(at) = rest.find("{%") {
         let (before, tag) = rest.split_at(at + 2);
         text.push_str(before);

@@ -97,6 +97,15 @@ fn what_grows_without_an_end_is_an_error() {
     fails("{% for m in [1] recursive %}{{ loop([1]) }}{% endfor %}", &["without an end"]);
     fails("{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", &["namespace"]);
     fails("{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns }}", &["namespace"]);
+    // A loop holds what it goes through, and what it was told to compare.
+    let looped = |body: &str| {
+        format!("{{% set ns = namespace() %}}{{% for x in [ns] %}}{body}{{% endfor %}}")
+    };
+    fails(&looped("{% set ns.l = loop %}"), &["a loop"]);
+    fails(&looped("{% set ns.l = [{'a': loop}] %}"), &["a loop"]);
+    fails(&looped("{% set other = namespace(l=loop) %}"), &["a loop"]);
+    fails(&looped("{{ loop.changed(ns) }}"), &["loop.changed", "a namespace"]);
+    fails(&looped("{{ loop.changed([loop]) }}"), &["loop.changed", "a loop"]);
     fails("{{ 'a' * 99999999 }}", &["constant"]);
     fails("{{ ('a' * 999) * 999 }}", &["constant"]);
     fails("{{ [['a'] * 99999999] }}", &["constant"]);
@@ -116,6 +125,45 @@ fn what_grows_without_an_end_is_an_error() {
          {% for i in range(99999) %}{% if 'y' in b %}{% endif %}{% endfor %}",
         &["64 MB"],
     );
+    // Looking through all keys of a map.
+    let pairs: Vec<String> = (0..300).map(|i| format!("'key {i}': 0")).collect();
+    fails(
+        &format!(
+            "{{% set a = {{{}}} %}}\
+             {{% for i in range(9999) %}}{{% if 'y' in a %}}{{% endif %}}{{% endfor %}}",
+            pairs.join(", ")
+        ),
+        &["64 MB"],
+    );
+}
+
+#[test]
+fn values_are_those_of_jinja() {
+    for (source, text) in [
+        ("{{ nothing|length }} {{ messages[0].tools|count }}", "0 0"),
+        ("{% for k, v in nothing|items %}x{% endfor %}.", "."),
+        ("{% for k, v in {'a': 1}|items %}{{ k }}{{ v }}{% endfor %}", "a1"),
+        ("{{ 'a' in {'a': nothing} }} {{ 'b' in {'a': 1} }}", "True False"),
+        // Outside of namespaces a loop is a value as any other.
+        (
+            "{% for a in 'xy' %}{% set outer = loop %}{% for b in 'z' %}{{ outer.index }}\
+             {{ loop.changed([a]) }}{% endfor %}{% endfor %}",
+            "1True2True",
+        ),
+    ] {
+        assert_eq!(render(source).unwrap(), text, "{source}");
+    }
+    assert!(render("{{ none|length }}").is_err() && render("{{ 3|items }}").is_err());
+}
+
+#[test]
+fn lines_end_as_in_jinja() {
+    let lines = "{% if true %}\n  a\n\n  {# b #}\nc{{ 'd\n' }}\n{% endif %}\n";
+    let want = render(lines).unwrap();
+    assert!(want.contains("a\n"), "{want:?}");
+    for end in ["\r\n", "\r"] {
+        assert_eq!(render(&lines.replace('\n', end)).unwrap(), want, "{end:?}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Lines that a person types: commands, or what is said.
+//! Lines that a person types, or a script with `--commands`: commands, or what is said.
 
 use super::conversation::Conversation;
 use anyhow::Result;
@@ -88,8 +88,12 @@ impl Order {
                 Ok(ORDERS.iter().map(|(name, does)| format!("{name:8} {does}")).collect())
             }
             Order::Reset => {
-                talk.reset()?;
-                told("a new conversation")
+                talk.reset();
+                let file = talk.file().filter(|file| file.exists());
+                let then = file.map_or(String::new(), |file| {
+                    format!("; {} stays as it is until the next answer", file.display())
+                });
+                Ok(vec![format!("a new conversation{then}")])
             }
             Order::Undo => match talk.undo()? {
                 Some(text) => Ok(vec![format!("dropped: {text}")]),

@@ -5,7 +5,7 @@ pub mod own;
 mod plan;
 mod seeds;
 mod show;
-mod signals;
+pub(super) mod signals;
 
 use super::say::quoted;
 use super::{Global, Outcome, write_json};
