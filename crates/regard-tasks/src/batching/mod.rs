@@ -18,6 +18,7 @@ mod draft;
 mod engine;
 mod limits;
 mod lookup;
+mod pace;
 mod prompts;
 mod session;
 mod speed;

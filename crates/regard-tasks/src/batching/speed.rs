@@ -2,6 +2,7 @@
 
 use super::cancel::Cancel;
 use super::engine::BatchEngine;
+use super::pace::FEWEST;
 use super::session::Session;
 use crate::{Error, Result};
 use regard_attention::Stream;
@@ -79,7 +80,7 @@ impl BatchEngine {
     /// If they have no room, the model's texts are too short for it, nobody writes while the prompt is
     /// read, or a step failed.
     pub fn pace_beside(&self, writers: usize, new: usize, prompt: usize) -> Result<PaceBeside> {
-        let steps = prompt.div_ceil(self.limits().prompt_tokens_beside.max(1));
+        let steps = prompt.div_ceil(self.limits().prompt_tokens_beside.clamp(1, FEWEST));
         let least = [PROMPT, WARM_UP, new, steps, 1].into_iter().fold(0, usize::saturating_add);
         self.has_positions(least, "new tokens, and a prompt that takes fewer steps")?;
         self.has_positions(prompt, "tokens of the prompt")?;

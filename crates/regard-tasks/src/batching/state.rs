@@ -1,6 +1,7 @@
 //! What sessions have asked for, and what they get.
 
 use super::limits::BatchUse;
+use super::pace::Pace;
 use super::prompts::Prompts;
 use regard_attention::plan::{SequenceCache, Work};
 use std::collections::{BTreeMap, VecDeque};
@@ -60,6 +61,7 @@ pub(super) struct State {
     /// When tokens were fed last.
     pub last_fed: Option<Instant>,
     pub prompts: Prompts,
+    pub pace: Pace,
     pub work: Option<Work>,
     pub count: BatchUse,
 }

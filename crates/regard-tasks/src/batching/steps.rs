@@ -44,9 +44,16 @@ impl BatchEngine {
         state.expected.clear();
         let mut work = state.work.take().unwrap_or_default();
         drop(state);
+        let (fed, read) = (fed(&batch), batch.iter().map(|(_, part)| part.now).sum());
+        let began = Instant::now();
         let (computed, failed) = self.attempt(batch, &mut work);
-        problem = problem.or(failed);
+        let time = began.elapsed();
         let mut state = self.lock();
+        // A step that failed was computed in parts.
+        if failed.is_none() {
+            state.pace.note(fed, read, time);
+        }
+        problem = problem.or(failed);
         state.last_step = Some(Instant::now());
         state.count.steps += 1;
         state.count.most_cache_bytes = state.count.most_cache_bytes.max(self.plan.cache_bytes());
@@ -101,14 +108,19 @@ impl BatchEngine {
         // Sessions that generate may be late for this step, and would wait for the end of it.
         let late =
             !state.expected.is_empty() && state.last_fed.is_some_and(|last| last.elapsed() < QUIET);
-        let mut room = match feeding.is_empty() && !late {
-            true => self.limits.prompt_tokens.max(1),
-            false => self.limits.prompt_tokens_beside.max(1),
-        };
+        let alone = feeding.is_empty() && !late;
         for number in feeding {
             let request = state.requests.remove(&number).expect("it was just there");
             batch.push((number, Part { request, now: 0 }));
         }
+        let mut room = match alone {
+            true => self.limits.prompt_tokens.max(1),
+            // Those that are late come for the next step.
+            false => {
+                let fed = fed(batch).max(state.expected.len());
+                state.pace.room(fed, self.limits.prompt_tokens_beside.max(1))
+            }
+        };
         self.add_prompts(state, &mut room, batch);
     }
 
@@ -255,6 +267,15 @@ impl BatchEngine {
             state.answers.insert(number, Ok(answer));
         }
     }
+}
+
+/// Number of tokens that a step feeds to rows.
+fn fed(batch: &Batch) -> usize {
+    let tokens = |part: &Part| match &part.request {
+        Request::Tokens { tokens, .. } => tokens.iter().map(Vec::len).sum(),
+        Request::Prompt { .. } => 0,
+    };
+    batch.iter().map(|(_, part)| tokens(part)).sum()
 }
 
 /// Natural logarithm of a token's probability; NaN if a logit is NaN or +∞.
