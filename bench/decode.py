@@ -77,12 +77,17 @@ def made(shape, kind):
     writer.add_add_bos_token(False)
 
     def matrix(name, rows, columns, deviation):
-        values = deviation * random.standard_normal((rows, columns), dtype=np.float32)
         if kind == "F32":
+            values = deviation * random.standard_normal((rows, columns), dtype=np.float32)
             writer.add_tensor(name, values)
-        else:
-            packed = gguf.quants.quantize(values, kinds[kind])
-            writer.add_tensor(name, packed, raw_dtype=kinds[kind])
+            return
+        # Random blocks of 32 with one scale: to quantise random numbers takes minutes.
+        size, deviation_of_one = {"Q8_0": (32, 73.9), "Q4_0": (16, 4.61)}[kind]
+        blocks = random.integers(0, 256, (rows * columns // 32, 2 + size), dtype=np.uint8)
+        scale = np.array([deviation / deviation_of_one], np.float16)
+        blocks[:, :2] = scale.view(np.uint8)
+        packed = blocks.reshape(rows, columns // 32 * (2 + size))
+        writer.add_tensor(name, packed, raw_dtype=kinds[kind])
 
     def ones(name, size):
         writer.add_tensor(name, np.ones(size, np.float32))
