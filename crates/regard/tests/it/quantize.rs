@@ -191,7 +191,7 @@ fn weights_of_other_programs_are_refused() {
     fails(&["quantize", &model, "--to", "int8", "--out", out], &parts);
     fails(&["score", "To be", "--model", &model, "--storage", "int8"], &parts);
     let train = ["train", "generate", "--data", out, "--from", &model];
-    std::fs::write(out, "To be, or not to be.\n".repeat(50)).unwrap();
+    std::fs::write(out, "To be, or not to be.\n".repeat(600)).unwrap();
     fails(&train, &parts);
 }
 
