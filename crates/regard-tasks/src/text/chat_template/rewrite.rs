@@ -62,16 +62,16 @@ pub fn bounded<'s>(old: &Instructions<'s>) -> Result<Instructions<'s>, Error> {
     // A jump may go to the end.
     moved.push(count);
     for at in 0..count {
-        match new.get_mut(at) {
-            Some(
-                Instruction::Jump(to)
-                | Instruction::JumpIfFalse(to)
-                | Instruction::JumpIfFalseOrPop(to)
-                | Instruction::JumpIfTrueOrPop(to)
-                | Instruction::Iterate(to)
-                | Instruction::BuildMacro(_, to, _),
-            ) => *to = moved[*to as usize],
-            _ => {}
+        if let Some(
+            Instruction::Jump(to)
+            | Instruction::JumpIfFalse(to)
+            | Instruction::JumpIfFalseOrPop(to)
+            | Instruction::JumpIfTrueOrPop(to)
+            | Instruction::Iterate(to)
+            | Instruction::BuildMacro(_, to, _),
+        ) = new.get_mut(at)
+        {
+            *to = moved[*to as usize];
         }
     }
     Ok(new)
