@@ -16,8 +16,8 @@ pub struct BatchLimits {
     pub cache_bytes: usize,
     /// Tokens of prompts in a step in which nobody generates.
     pub prompt_tokens: usize,
-    /// Most tokens of prompts in a step in which sessions also generate: fewer if the step would take
-    /// more than 2.5 times as long as without them.
+    /// Tokens of prompts in a step in which sessions also generate. Some steps take none, so that the
+    /// mean step takes about twice as long as without prompts.
     pub prompt_tokens_beside: usize,
     /// Storage type of cached keys and values.
     pub cache: CacheType,

@@ -1,51 +1,50 @@
-//! How many tokens of prompts are read in a step in which sessions also generate.
+//! In which steps prompts are read while sessions generate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Longest step with tokens of prompts, in steps without.
-const SLOWEST: f64 = 2.5;
+/// Mean time of a step while prompts are read, in steps without prompts.
+const SLOWEST: f64 = 2.0;
 
-/// Fewest tokens of prompts in a step, whatever it takes.
-pub(super) const FEWEST: usize = 4;
+/// Most time that is made up for, in steps without prompts: a machine that stood still once must not
+/// stop prompts for long.
+const LONGEST: f64 = 16.0;
 
 /// Share of a new measurement in the mean.
 const SHARE: f64 = 0.25;
 
-/// Measured times of steps.
+/// Measured times of steps. What a step with a part of a prompt takes hardly depends on the length of
+/// the part, because its attention goes through all that was read before. So parts keep their length,
+/// and after one that took long some steps read none.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Seconds of a step by the number of tokens that sessions generate, without prompts.
     alone: BTreeMap<usize, f64>,
-    /// Seconds that each token of a prompt adds to a step.
-    each: Option<f64>,
+    /// Seconds by which steps with prompts were too long, not yet made up for.
+    behind: f64,
 }
 
 impl Pace {
     /// Notes the time of a step that fed `fed` generated tokens and read `read` of prompts.
     pub fn note(&mut self, fed: usize, read: usize, time: Duration) {
         let seconds = time.as_secs_f64();
-        match (fed, read) {
-            (0, _) => {}
-            (fed, 0) => {
-                let mean = self.alone.entry(fed).or_insert(seconds);
-                *mean += SHARE * (seconds - *mean);
-            }
-            (fed, read) => {
-                let Some(alone) = self.alone(fed) else { return };
-                let each = (seconds - alone).max(0.0) / read as f64;
-                let mean = self.each.get_or_insert(each);
-                *mean += SHARE * (each - *mean);
-            }
+        if fed == 0 {
+            // Nobody waits.
+            self.behind = 0.0;
+            return;
         }
+        if read == 0 {
+            let mean = self.alone.entry(fed).or_insert(seconds);
+            *mean += SHARE * (seconds - *mean);
+        }
+        let Some(alone) = self.alone(fed) else { return };
+        let behind = self.behind + seconds - SLOWEST * alone;
+        self.behind = behind.clamp(0.0, LONGEST * alone);
     }
 
-    /// Tokens of prompts for a step that feeds `fed` generated tokens, at most `most`.
-    pub fn room(&self, fed: usize, most: usize) -> usize {
-        let (Some(alone), Some(each)) = (self.alone(fed), self.each) else { return most };
-        let room = (SLOWEST - 1.0) * alone / each;
-        // As many as there may be, if they take no time.
-        (room as usize).max(FEWEST).min(most)
+    /// Whether the next step may read prompts.
+    pub fn reads(&self) -> bool {
+        self.behind <= 0.0
     }
 
     /// Seconds of a step without prompts: for this number of tokens, or the nearest below or above.
@@ -64,27 +63,31 @@ mod tests {
     }
 
     #[test]
-    fn a_step_takes_as_many_tokens_as_the_pace_allows() {
+    fn steps_without_prompts_make_up_for_long_ones() {
         let mut pace = Pace::default();
-        assert_eq!(pace.room(8, 32), 32);
+        pace.note(8, 32, ms(80));
+        // Nothing is known yet.
+        assert!(pace.reads());
         pace.note(8, 0, ms(10));
-        assert_eq!(pace.room(8, 32), 32);
-        // 2 ms each, where 15 may be added.
-        pace.note(8, 32, ms(74));
-        assert_eq!(pace.room(8, 32), 7);
-        // Fewer sessions, of which no step was measured, are as fast as those.
-        assert_eq!(pace.room(5, 32), 7);
-        pace.note(2, 0, ms(4));
-        assert_eq!(pace.room(5, 32), FEWEST);
-        assert_eq!(pace.room(8, 32), 7);
-        assert_eq!(pace.room(8, 2), 2);
-        // Prompts that take no time are limited by what is asked.
-        let mut pace = Pace::default();
-        pace.note(1, 0, ms(10));
-        pace.note(1, 32, ms(10));
-        assert_eq!(pace.room(1, 32), 32);
-        // Steps of prompts alone say nothing about the pace.
+        pace.note(8, 32, ms(20));
+        assert!(pace.reads());
+        // 60 ms too long; each step without prompts is 10 ms shorter than may be.
+        pace.note(8, 32, ms(80));
+        let mut steps = 0;
+        while !pace.reads() {
+            pace.note(8, 0, ms(10));
+            steps += 1;
+        }
+        assert_eq!(steps, 6);
+        // Long pauses of the machine are not made up for, and nothing if nobody generates.
+        pace.note(8, 32, ms(60_000));
+        (0..17).for_each(|_| pace.note(8, 0, ms(10)));
+        assert!(pace.reads(), "{pace:?}");
+        pace.note(8, 32, ms(80));
         pace.note(0, 512, ms(1000));
-        assert_eq!(pace.room(1, 32), 32);
+        assert!(pace.reads());
+        // Fewer sessions, of which no step was measured, are taken to be as fast.
+        pace.note(5, 32, ms(80));
+        assert!(!pace.reads());
     }
 }

@@ -2,7 +2,6 @@
 
 use super::cancel::Cancel;
 use super::engine::BatchEngine;
-use super::pace::FEWEST;
 use super::session::Session;
 use crate::{Error, Result};
 use regard_attention::Stream;
@@ -80,13 +79,13 @@ impl BatchEngine {
     /// If they have no room, the model's texts are too short for it, nobody writes while the prompt is
     /// read, or a step failed.
     pub fn pace_beside(&self, writers: usize, new: usize, prompt: usize) -> Result<PaceBeside> {
-        let steps = prompt.div_ceil(self.limits().prompt_tokens_beside.clamp(1, FEWEST));
+        let steps = prompt.div_ceil(self.limits().prompt_tokens_beside.max(1));
         let least = [PROMPT, WARM_UP, new, steps, 1].into_iter().fold(0, usize::saturating_add);
         self.has_positions(least, "new tokens, and a prompt that takes fewer steps")?;
         self.has_positions(prompt, "tokens of the prompt")?;
         // More than any of them writes until the prompt is read.
         let longest = self.plan().longest().unwrap_or(usize::MAX);
-        let length = least.saturating_add(steps.saturating_mul(3)).saturating_add(1000);
+        let length = least.saturating_add(steps.saturating_mul(20)).saturating_add(1000);
         let length = length.min(longest);
         drop(self.session(writers + 1, length.max(prompt), &Cancel::new())?);
         let counts: Vec<AtomicUsize> = (0..writers).map(|_| AtomicUsize::new(0)).collect();

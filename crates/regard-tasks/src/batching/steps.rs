@@ -108,19 +108,17 @@ impl BatchEngine {
         // Sessions that generate may be late for this step, and would wait for the end of it.
         let late =
             !state.expected.is_empty() && state.last_fed.is_some_and(|last| last.elapsed() < QUIET);
-        let alone = feeding.is_empty() && !late;
+        let mut room = match feeding.is_empty() && !late {
+            true => self.limits.prompt_tokens.max(1),
+            false if feeding.is_empty() || state.pace.reads() => {
+                self.limits.prompt_tokens_beside.max(1)
+            }
+            false => 0,
+        };
         for number in feeding {
             let request = state.requests.remove(&number).expect("it was just there");
             batch.push((number, Part { request, now: 0 }));
         }
-        let mut room = match alone {
-            true => self.limits.prompt_tokens.max(1),
-            // Those that are late come for the next step.
-            false => {
-                let fed = fed(batch).max(state.expected.len());
-                state.pace.room(fed, self.limits.prompt_tokens_beside.max(1))
-            }
-        };
         self.add_prompts(state, &mut room, batch);
     }
 
