@@ -47,30 +47,28 @@ impl Rope {
         if !rotary_dim.is_multiple_of(2) {
             return Err(format!("rotary positions: got {rotary_dim} features, need pairs of them"));
         }
-        let scaling =
-            match self.rope_type.as_deref().or(self.old_type.as_deref()).unwrap_or("default") {
-                "default" => Scaling::None,
-                "linear" => Scaling::Linear { factor: positive("factor", self.factor)? },
-                "llama3" => {
-                    let low = positive("low_freq_factor", self.low_freq_factor)?;
-                    let high = positive("high_freq_factor", self.high_freq_factor)?;
-                    if low >= high {
-                        return Err(format!("high_freq_factor: got {high}, need more than {low}"));
-                    }
-                    let original = self.original_max_position_embeddings.or(Some(length as f64));
-                    Scaling::Llama3 {
-                        factor: positive("factor", self.factor)?,
-                        low,
-                        high,
-                        original: positive("original_max_position_embeddings", original)?,
-                    }
+        let kind = self.rope_type.as_deref().or(self.old_type.as_deref()).unwrap_or("default");
+        let scaling = match kind {
+            "default" => Scaling::None,
+            "linear" => Scaling::Linear { factor: positive("factor", self.factor)? },
+            "llama3" => {
+                let low = positive("low_freq_factor", self.low_freq_factor)?;
+                let high = positive("high_freq_factor", self.high_freq_factor)?;
+                if low >= high {
+                    return Err(format!("high_freq_factor: got {high}, need more than {low}"));
                 }
-                other => {
-                    return Err(format!(
-                        "rope_type: got {other:?}, need default, linear or llama3"
-                    ));
+                let original = self.original_max_position_embeddings.or(Some(length as f64));
+                Scaling::Llama3 {
+                    factor: positive("factor", self.factor)?,
+                    low,
+                    high,
+                    original: positive("original_max_position_embeddings", original)?,
                 }
-            };
+            }
+            other => {
+                return Err(format!("rope_type: got {other:?}, need default, linear or llama3"));
+            }
+        };
         Ok(RotaryConfig { rotary_dim, base, scaling, ..RotaryConfig::new(length, width) })
     }
 }

@@ -318,19 +318,19 @@ fn scaling_is_found_from_the_divisors() {
     let divisors: Vec<f32> = std::iter::zip(config.frequencies(), scaled.frequencies())
         .map(|(plain, scaled)| (plain / scaled) as f32)
         .collect();
-    let file = |divisors: &[f32]| {
+    let with = |key: &str, value: f32, divisors: &[f32]| {
         let data: Vec<u8> = divisors.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let file = decoder("llama", "")
-            .key("llama.rope.freq_base", 6, &500_000f32.to_le_bytes())
-            .tensor("rope_freqs.weight", &[32], 0, 2048);
+        let file = decoder("llama", "").key(key, 6, &value.to_le_bytes()).tensor(
+            "rope_freqs.weight",
+            &[32],
+            0,
+            2048,
+        );
         File { data: [vec![0; 2048], data].concat(), ..file }.parse().unwrap()
     };
+    let file = |divisors: &[f32]| with("llama.rope.freq_base", 500_000.0, divisors);
     // llama.cpp would apply both.
-    let linear = decoder("llama", "").key("llama.rope.scaling.factor", 6, &2f32.to_le_bytes());
-    let linear = linear.tensor("rope_freqs.weight", &[32], 0, 2048);
-    let data: Vec<u8> = divisors.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let linear = File { data: [vec![0; 2048], data].concat(), ..linear };
-    let error = linear.parse().unwrap().config().unwrap_err();
+    let error = with("llama.rope.scaling.factor", 2.0, &divisors).config().unwrap_err();
     assert!(error.contains("rope.scaling.factor: not supported together"), "{error}");
     let config = file(&divisors).config().unwrap();
     let rope = &config["rope_parameters"];

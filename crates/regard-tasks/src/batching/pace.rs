@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Mean time of a step while prompts are read, in steps without prompts.
-const SLOWEST: f64 = 2.0;
+/// Mean time of a step while a prompt is read, as a multiple of a step without prompts.
+const MEAN_STEP: f64 = 2.0;
 
 /// Most time that is made up for, in steps without prompts: a machine that stood still once must not
 /// stop prompts for long.
-const LONGEST: f64 = 16.0;
+const MOST_BEHIND: f64 = 16.0;
+
+/// Most steps for a part of a prompt: the one that reads it, and those that make up for it.
+pub(super) const MOST_STEPS: usize = 1 + (MOST_BEHIND / (MEAN_STEP - 1.0)) as usize;
 
 /// Share of a new measurement in the mean.
 const SHARE: f64 = 0.25;
 
-/// Measured times of steps. What a step with a part of a prompt takes hardly depends on the length of
-/// the part, because its attention goes through all that was read before. So parts keep their length,
-/// and after one that took long some steps read none.
+/// Measured times of steps. Shorter parts of a prompt hardly make a step shorter, so parts keep their
+/// length, and after one that took long some steps read none.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Seconds of a step by the number of tokens that sessions generate, without prompts.
@@ -38,8 +40,8 @@ impl Pace {
             *mean += SHARE * (seconds - *mean);
         }
         let Some(alone) = self.alone(fed) else { return };
-        let behind = self.behind + seconds - SLOWEST * alone;
-        self.behind = behind.clamp(0.0, LONGEST * alone);
+        let behind = self.behind + seconds - MEAN_STEP * alone;
+        self.behind = behind.clamp(0.0, MOST_BEHIND * alone);
     }
 
     /// Whether the next step may read prompts.

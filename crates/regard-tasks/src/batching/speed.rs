@@ -2,6 +2,7 @@
 
 use super::cancel::Cancel;
 use super::engine::BatchEngine;
+use super::pace::MOST_STEPS;
 use super::session::Session;
 use crate::{Error, Result};
 use regard_attention::Stream;
@@ -85,7 +86,7 @@ impl BatchEngine {
         self.has_positions(prompt, "tokens of the prompt")?;
         // More than any of them writes until the prompt is read.
         let longest = self.plan().longest().unwrap_or(usize::MAX);
-        let length = least.saturating_add(steps.saturating_mul(20)).saturating_add(1000);
+        let length = least.saturating_add(steps.saturating_mul(MOST_STEPS)).saturating_add(1000);
         let length = length.min(longest);
         drop(self.session(writers + 1, length.max(prompt), &Cancel::new())?);
         let counts: Vec<AtomicUsize> = (0..writers).map(|_| AtomicUsize::new(0)).collect();

@@ -108,12 +108,12 @@ impl BatchEngine {
         // Sessions that generate may be late for this step, and would wait for the end of it.
         let late =
             !state.expected.is_empty() && state.last_fed.is_some_and(|last| last.elapsed() < QUIET);
-        let mut room = match feeding.is_empty() && !late {
-            true => self.limits.prompt_tokens.max(1),
-            false if feeding.is_empty() || state.pace.reads() => {
-                self.limits.prompt_tokens_beside.max(1)
-            }
-            false => 0,
+        let mut room = if feeding.is_empty() && !late {
+            self.limits.prompt_tokens.max(1)
+        } else if feeding.is_empty() || state.pace.reads() {
+            self.limits.prompt_tokens_beside.max(1)
+        } else {
+            0
         };
         for number in feeding {
             let request = state.requests.remove(&number).expect("it was just there");

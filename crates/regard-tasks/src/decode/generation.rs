@@ -107,6 +107,17 @@ impl GenerationConfig {
         }
     }
 
+    /// Returns the tokens that end a text: those of the file, or of `config.json`.
+    pub fn end_tokens(&self, config: &Value) -> Vec<u32> {
+        if let Some(ends) = &self.eos {
+            return ends.clone();
+        }
+        let value = &config["eos_token_id"];
+        let several = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
+        several.iter().filter_map(id).collect()
+    }
+
     /// Reads the contents of the file.
     ///
     /// # Errors

@@ -9,7 +9,6 @@ use burn::tensor::Device;
 use regard_models::checkpoint::{Array, Arrays};
 use regard_models::gguf::{self, Content, Kind, Output, Pooling};
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A GGUF file, and what its types lose.
@@ -43,7 +42,7 @@ pub fn to_gguf(
     let tokenizer = Tokenizer::of(&files)?;
     let mut vocabulary = tokenizer.vocabulary()?;
     vocabulary.chat_template = ChatTemplate::text_of(&files, &tokenizer)?;
-    let ends = end_tokens(&files, &config)?;
+    let ends = GenerationConfig::load(&files)?.end_tokens(&config);
     vocabulary.special.eos = vocabulary.special.eos.or(ends.first().copied());
     vocabulary.special.turn = ends.into_iter().find(|id| Some(*id) != vocabulary.special.eos);
     let (vocabulary, pooling) = (Some(&vocabulary), pooling(&files)?);
@@ -75,17 +74,6 @@ pub fn to_gguf(
     }
     let output = Output::new(Content { weights: &weights, ..content }, kind, &others)?;
     Ok(GgufFile { output, quality: Some(made.quality), kept: made.kept, bytes_before })
-}
-
-/// Tokens that end a text, as generation takes them.
-fn end_tokens(files: &ModelFiles, config: &Value) -> Result<Vec<u32>> {
-    if let Some(ends) = GenerationConfig::load(files)?.eos {
-        return Ok(ends);
-    }
-    let value = &config["eos_token_id"];
-    let several = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-    let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
-    Ok(several.iter().filter_map(id).collect())
 }
 
 /// The pooling of a model for embeddings.

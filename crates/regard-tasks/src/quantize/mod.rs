@@ -279,6 +279,19 @@ pub fn is_quantized(config: &Value) -> Result<bool> {
     }
 }
 
+/// Returns the type of the weights that [`quantize`] made, as the configuration says it.
+pub fn bits(config: &Value) -> Option<Bits> {
+    let of = (config[KEY]["bits"].as_u64(), config[KEY]["group_size"].is_u64());
+    // 4 bits always have groups, and the first files did not say so.
+    let is = |bits: &Bits| match bits {
+        Bits::Bf16 => of.0 == Some(16),
+        Bits::Int8 => of == (Some(8), false),
+        Bits::Int8Groups => of == (Some(8), true),
+        Bits::Int4 => of.0 == Some(4),
+    };
+    Bits::ALL.into_iter().find(is)
+}
+
 /// Returns the weights in floating point, for `transformers` and for training: the inverse of
 /// [`quantize`] but for what it lost.
 ///

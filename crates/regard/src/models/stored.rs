@@ -42,19 +42,8 @@ pub fn stored(found: &ResolvedModel, hub: &Hub) -> Result<ModelFiles> {
     let config = files.config()?;
     let place = say::quoted(files.place().display());
     let named = |e| anyhow!("--storage {}: {place}: {e}", bits.name());
-    let has = quantize::is_quantized(&config).map_err(named)?.then(|| {
-        let config = &config["quantization_config"];
-        let of = (config["bits"].as_u64(), config["group_size"].is_u64());
-        // 4 bits always have groups, and the first files did not say so.
-        let is = |bits: &Bits| match bits {
-            Bits::Bf16 => of.0 == Some(16),
-            Bits::Int8 => of == (Some(8), false),
-            Bits::Int8Groups => of == (Some(8), true),
-            Bits::Int4 => of.0 == Some(4),
-        };
-        Bits::ALL.into_iter().find(is)
-    });
-    let other = has.is_some_and(|has| has != Some(bits))
+    let is_quantized = quantize::is_quantized(&config).map_err(named)?;
+    let other = is_quantized && quantize::bits(&config) != Some(bits)
         || !(of_file.is_empty() || of_file.contains(&bits));
     match other {
         true => bail!(

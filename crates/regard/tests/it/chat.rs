@@ -5,8 +5,8 @@ use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const TEMPLATE: &str = "{% for m in messages %}\
 {{ '<|im_start|>' + m.role + ' ' + m.content + '<|im_end|>' }}{% endfor %}\
@@ -335,17 +335,27 @@ fn interrupt(child: &Child) {
     assert!(sent.success());
 }
 
+/// Starts a conversation with long answers, which is saved to a file: the program, its input and
+/// output, and the file.
+#[cfg(unix)]
+fn begun_with_long_answers(
+    name: &str,
+    more: &[&str],
+) -> (Child, ChildStdin, BufReader<ChildStdout>, PathBuf) {
+    let model = model(name, 200_000, Some(TEMPLATE));
+    let file = folder(&format!("chat-{name}-files")).join("talk.jsonl");
+    let long = ["chat", "--model", &model, "--min-length", "190000", "--max-length", "199000"];
+    let saved = ["--save", file.to_str().unwrap()];
+    let mut child = begun(&[&long[..], &saved, more].concat());
+    let (stdin, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    (child, stdin, BufReader::new(out), file)
+}
+
 /// Somebody presses Ctrl-C while a long answer comes: it stops, and the next one comes.
 #[test]
 #[cfg(unix)]
 fn a_signal_stops_the_answer_and_not_the_program() {
-    let model = model("signal", 200_000, Some(TEMPLATE));
-    let file = folder("chat-signal-files").join("talk.jsonl");
-    let long = ["chat", "--model", &model, "--min-length", "190000", "--max-length", "199000"];
-    let saved = ["--commands", "--save", file.to_str().unwrap()];
-    let mut child = begun(&[&long[..], &saved].concat());
-    let mut stdin = child.stdin.take().unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let (child, mut stdin, mut out, file) = begun_with_long_answers("signal", &["--commands"]);
     for question in ["hello\n", "again\n"] {
         stdin.write_all(question.as_bytes()).unwrap();
         stdin.flush().unwrap();
@@ -371,12 +381,7 @@ fn a_signal_stops_the_answer_and_not_the_program() {
 #[test]
 #[cfg(unix)]
 fn a_signal_ends_a_program_that_reads_a_file() {
-    let model = model("ended", 200_000, Some(TEMPLATE));
-    let file = folder("chat-ended-files").join("talk.jsonl");
-    let long = ["chat", "--model", &model, "--min-length", "190000", "--max-length", "199000"];
-    let mut child = begun(&[&long[..], &["--save", file.to_str().unwrap()]].concat());
-    let mut stdin = child.stdin.take().unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let (child, mut stdin, mut out, file) = begun_with_long_answers("ended", &[]);
     stdin.write_all(b"hello\nagain\n").unwrap();
     stdin.flush().unwrap();
     let mut first = [0];

@@ -89,16 +89,8 @@ impl Generator {
         let known = |id: &u64| *id < words;
         let bos = defaults.bos.map(u64::from).or_else(|| config["bos_token_id"].as_u64());
         let bos = bos.filter(known).map(|id| id as u32);
-        let configured = || {
-            let value = &config["eos_token_id"];
-            let one = value.as_u64().into_iter();
-            one.chain(value.as_array().into_iter().flatten().filter_map(Value::as_u64)).collect()
-        };
-        let eos: Vec<u64> = match &defaults.eos {
-            Some(eos) => eos.iter().map(|id| u64::from(*id)).collect(),
-            None => configured(),
-        };
-        let eos: Vec<u32> = eos.into_iter().filter(known).map(|id| id as u32).collect();
+        let mut eos = defaults.end_tokens(&config);
+        eos.retain(|id| known(&u64::from(*id)));
         let pad = tokenizer.special().pad.or(eos.first().copied());
         let ids = Ids { bos: bos.unwrap_or(0), eos, pad };
         let engines = Engines::new(&*model);

@@ -36,7 +36,8 @@ const TEXTS: [&str; 16] = [
 const TOKENS: usize = 4096;
 
 impl Tokenizer {
-    /// Returns the vocabulary, for a model that is one file.
+    /// Returns the vocabulary, for a model that is one file. It has no chat template, which may be
+    /// in a file of its own.
     ///
     /// # Errors
     /// If the tokenizer is of a kind that such files do not have, or one that is made of the
